@@ -190,7 +190,7 @@ PROGRAMS: Final = {
     },
     "condconv_b0_infer_b1": _timm("tf_efficientnet_cc_b0_4e", 1, 224),
     **{name: NETWORKS[name] for name in NETWORKS if name.endswith("_infer_b1")},
-    **{name: NETWORKS[name] for name in ("nasnetalarge_infer_b1", "bert_infer_b1_s128", "lstm_infer_b16_t50")},
+    **{name: NETWORKS[name] for name in ("bert_infer_b1_s128", "lstm_infer_b16_t50")},
 }
 """Whose kernels are recorded with the memory that they touch."""
 FOREGROUND: Final = (
