@@ -9,6 +9,7 @@ in hardware (ACS-HW) the GPU's command processor holds the window, and a kernel 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import msgspec
 
@@ -17,6 +18,11 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.window import KernelWindow
+
+
+LISTED: Final = 64
+"""M of ACS-HW, an estimate: the paper says that its list takes at most 4 KB, a launch of four segments takes 64 bytes
+of it (two addresses a segment)."""
 
 
 class AcsSoftware(PassThrough):
@@ -47,13 +53,14 @@ class AcsHardware(PassThrough):
 
     set_up = SetUp(hardware=True)
 
-    def __init__(self, size: int | None = None) -> None:
-        """``size``: launches that the window holds; ``None``: the scenario's, or 32.
+    def __init__(self, size: int | None = None, newer: int = LISTED) -> None:
+        """``size``: launches that the window holds; ``None``: the scenario's, or 32. ``newer``: launches that may have
+        entered it since the oldest that has not ended, as many as the host's list holds.
 
         Raises:
-            InputError: it is out of range.
+            InputError: one is out of range.
         """
-        self._size = size
+        self._size, self._newer = size, newer
         self.set_up = replace(self.set_up, window=self._window)
 
     def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
@@ -68,7 +75,7 @@ class AcsHardware(PassThrough):
                 launch_us=0.0, insert_us=size * cycle_us, sync_us=(size - 1) * cycle_us,
                 transfer_us=gpu.timing.launch_latency_us, checked_by="application",
             ),
-            "acs-hw", size=size, streams=size,
+            "acs-hw", size=size, streams=size, newer=self._newer,
         )  # fmt: skip
 
 

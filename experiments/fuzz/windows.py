@@ -35,6 +35,7 @@ def with_window(dice: Dice, case: Case) -> Case:
         sync_us=0.0 if dice.chance(0.3) else dice.number(0.1, 10.0),
         insert_us=0.0 if dice.chance(0.5) else dice.number(0.05, 2.0),
         transfer_us=0.0 if dice.chance(0.5) else dice.number(0.1, 10.0),
+        newer=None if dice.chance(0.5) else dice.log_integer(1, 64),
         checked_by=dice.pick(("window", "window", "application", "application", "nobody")),
     )
     player = case.player

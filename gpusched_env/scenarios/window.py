@@ -37,6 +37,9 @@ class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     transfer_us: Annotated[float, Meta(ge=0)] = 0.0
     """From a hand-over by the application to the window, one behind another: only the first launch behind a
     synchronisation is held up by it."""
+    newer: Annotated[int, Meta(ge=1)] | None = None
+    """Launches that may have entered since the oldest one that is not known to have ended: M, the length of the list of
+    what has been scheduled, by which an entry is checked; ``None``: any number."""
     checked_by: Literal["window", "application", "nobody"] = "window"
     """Whose thread does the check: one of the window's own, or the application's between two launches; ``nobody``: what
     waits for what is known beforehand."""

@@ -26,7 +26,7 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
 
     Its first thread is the application's, which begins when nothing of an earlier job is left: that used the same
     memory. The second one lets launches into the window, in order: it waits until the application has handed one over
-    and there is room, and then checks it. A synchronisation waits for everything before it; one right behind a copy to
+    and there is room, both in the window and in the list of what has entered it, and then checks it. A synchronisation waits for everything before it; one right behind a copy to
     the host whose memory is known waits for that, since what the application is after is the value.
     """
     waits = dependencies([op for op in job.ops if op.kind in DEVICE_OPS])
@@ -52,11 +52,19 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
         entry_us, transfer_us = transfer_us + window.insert_us + cost_us - mine, 0.0
         entries += [
             _host(OpKind.HOST, 0.0, after=(handed,)),
+            *_listed(number, window),
             replace(op, host_us=entry_us, after=waits[number], mark=number),
         ]
         number += 1
         is_answer = op.kind is OpKind.COPY_TO_HOST and op.reads is not None and number < len(waits)
     return JobProgram((*application, *entries), (len(application), len(entries)), 2 * len(waits))
+
+
+def _listed(number: int, window: KernelWindow) -> tuple[HostOp, ...]:
+    """What a launch waits for until the list has room for it: the end of one that is too old."""
+    if window.newer is None or number <= window.newer:
+        return ()
+    return (_host(OpKind.SYNC_EVENT, 0.0, after=(number - window.newer - 1,)),)
 
 
 def _segments(op: HostOp) -> int:

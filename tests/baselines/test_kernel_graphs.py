@@ -125,3 +125,16 @@ def test_queueing_saves_synchronisation() -> None:
     ends = {name: played(name).end_us for name in ("acs-sw", "in-order(depth=8)", "earliest-start(depth=8)")}
     assert ends["in-order(depth=8)"] < 0.6 * ends["acs-sw"]
     assert played("earliest-start").end_us == ends["acs-sw"], "with one launch a stream there is nothing to go behind"
+
+
+@pytest.mark.parametrize("device", ["reference", "compiled"])
+@pytest.mark.parametrize(("newer", "beside"), [(1, 1), (2, 2), (3, 3), (64, 5)])
+def test_the_list_of_a_window_in_hardware_holds_back_what_is_too_new(device: str, newer: int, beside: int) -> None:
+    """A kernel of 100 us and five of 1 us that nothing waits for: so many of these end before the first one does."""
+    ops = [kernel(100.0, writes=(Segment(0, 0, 8),)), *(kernel(1.0, writes=(Segment(n, 0, 8),)) for n in range(1, 6))]
+    built = build(workload("w", ops))
+    episode = run_episode(make_scheduler(f"acs-hw(newer={newer})"), built, make_device(device), 0, record="kernels")
+    kernels = episode.timeline.kernels.dict()
+    ended = dict(zip(kernels["id"].tolist(), kernels["ended_us"].tolist(), strict=True))
+    first = ended.pop(min(ended))
+    assert sum(us < first for us in ended.values()) == beside

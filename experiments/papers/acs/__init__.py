@@ -19,8 +19,8 @@ The programs are not the paper's, and three things about the paper's are not kno
   a launch and a synchronisation of at least 5 us each the paper's must be several times as long (table of lengths).
 
 A figure holds within 15 %; where the published occupancy is met, the published figure may also lie between the two
-graphs. The paper does not say whether persistent threads were measured or simulated; here they are simulated. The limit
-of the hardware's list of scheduled kernels, whose length is not published, is no part of the model.
+graphs. The paper does not say whether persistent threads were measured or simulated; here they are simulated. The list
+of what was scheduled holds 64 launches in hardware; its length is not published, and 4 KB have room for about so many.
 
 *Queued* is no part of the paper: the same window with up to eight launches a stream, where a kernel may follow what it
 waits for without a synchronisation (the scheduler `earliest-start`).
