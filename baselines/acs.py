@@ -19,7 +19,6 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.window import KernelWindow
 
-
 LISTED: Final = 64
 """M of ACS-HW, an estimate: the paper says that its list takes at most 4 KB, a launch of four segments takes 64 bytes
 of it (two addresses a segment)."""

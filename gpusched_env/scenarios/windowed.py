@@ -26,8 +26,9 @@ def windowed(job: JobProgram, window: KernelWindow) -> JobProgram:
 
     Its first thread is the application's, which begins when nothing of an earlier job is left: that used the same
     memory. The second one lets launches into the window, in order: it waits until the application has handed one over
-    and there is room, both in the window and in the list of what has entered it, and then checks it. A synchronisation waits for everything before it; one right behind a copy to
-    the host whose memory is known waits for that, since what the application is after is the value.
+    and there is room, both in the window and in the list of what has entered it, and then checks it. A synchronisation
+    waits for everything before it; one right behind a copy to the host whose memory is known waits for that, since what
+    the application is after is the value.
     """
     waits = dependencies([op for op in job.ops if op.kind in DEVICE_OPS])
     application = [_host(OpKind.SYNC, 0.0)]

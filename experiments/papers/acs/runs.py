@@ -11,7 +11,6 @@ import msgspec
 
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import tenant
-from gpusched_env.experiments.validate.recordings import WORKLOAD_SUFFIX
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
@@ -137,7 +136,7 @@ def problem(program: str, gap_us: float, host_us: float, length: float, memory: 
 
 def load_program(program: str, memory: str = AGAIN) -> Workload:
     """A recorded program, shipped as a workload or among the measurements."""
-    measured = resources.files("gpusched_env.data") / "measurements/h200/programs" / f"{program}{WORKLOAD_SUFFIX}"
+    measured = resources.files("gpusched_env.data") / "measurements/h200/programs" / f"{program}.workload.json.gz"
     with resources.as_file(measured) as path:
         workload = load_workload(str(path) if path.is_file() else program)
     return renamed(workload) if memory == OWN else workload
