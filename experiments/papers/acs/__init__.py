@@ -2,8 +2,8 @@
 
 The paper runs Brax physics steps, dynamic and static networks of batch 1 on an RTX 3060 and in a simulator of an
 RTX 3070 (46 SMs at 1.4 GHz), and reports speed-ups over one stream as class means and maxima. Here recorded PyTorch
-programs stand in, each launch with the memory that it reads and writes; kernels are carried over from an H100. The
-application launches every 2.5 us, of the 2 to 5 us that such a host takes. As in the simulator that the paper
+programs stand in, each launch with the memory that it reads and writes; kernels are carried over from an H100 or an
+H200. The application launches every 2.5 us, of the 2 to 5 us that such a host takes. As in the simulator that the paper
 used, a kernel in a stream starts 4.4 us (5,000 cycles) after the one before it; whether the paper kept that default it
 does not say, so all is shown with the 1 us of a real stream, too.
 
@@ -13,8 +13,9 @@ The programs are not the paper's, and three things about the paper's are not kno
   its last reader. JAX and cuDNN may do the same, the paper does not say. So there are two graphs of every program: with
   memory *used again* as recorded, and with memory *of its own* for each result. Of physics steps the latter has the
   very chains of a recording in which nothing is freed (`workload/renaming.py`). The truth lies between the two.
-* *How full they make the GPU.* Physics steps are run with as many bodies side by side (32,768) as come nearest to the
-  published occupancy, of recordings with 2,048 to 131,072. Networks of batch 1 in half precision lie far below theirs.
+* *How full they make the GPU.* Physics steps are run with as many chains of bodies side by side (32,768) as come
+  nearest to the published occupancy, of recordings with 2,048 to 131,072. Networks of batch 1 in half precision lie far
+  below theirs.
 * *How long their kernels are.* It is in pictures only. PyTorch's on an H100 last 1 to 4 us; with a speed-up of 1.66 for
   a launch and a synchronisation of at least 5 us each the paper's must be several times as long (table of lengths).
 

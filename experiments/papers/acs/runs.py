@@ -34,7 +34,7 @@ PROGRAMS = {
         "instanas_infer_b1",
     ),
     STATIC: ("nasnetalarge_infer_b1", "amoebanet_infer_b1", "randwire_infer_b1"),
-    "deep RL, few bodies": (
+    "deep RL, few chains": (
         "bodies6_step_b2048", "bodies9_step_b2048", "bodies11_step_b2048", "bodies20_step_b2048", "physics_step_b4096",
     ),
     "other networks": ("mobilenetv3_infer_b1", "resnet50_infer_b1", "bert_infer_b1_s128", "lstm_infer_b16_t50"),
