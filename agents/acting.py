@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Shown
 from gpusched_env.planning.interval import IntervalDispatcher
+from gpusched_env.planning.outlook import NOTHING_AHEAD, outlook
 from gpusched_env.scenarios.knowledge import Knowledge, StreamKnowledge
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.view import View
@@ -24,8 +25,12 @@ class Acting:
 
     def reset(self, knowledge: Knowledge) -> None:
         """A new episode."""
+        self.outlook = outlook(knowledge) if self._layout.interval_us > 0.0 else NOTHING_AHEAD
         self._dispatcher = IntervalDispatcher(
-            self._layout.interval_us, knowledge.stream_priorities, rejects="reject" in knowledge.commands
+            self._layout.interval_us,
+            knowledge.stream_priorities,
+            self.outlook.price_a_us,
+            rejects="reject" in knowledge.commands,
         )
 
     def standing(self, view: View) -> Command | None:

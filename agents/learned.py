@@ -20,7 +20,6 @@ from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
-from gpusched_env.planning.interference import pair_speeds
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.planning.plans import plan_view
 from gpusched_env.planning.tiles import SCRATCH
@@ -126,8 +125,6 @@ class _Workspace:
 
     def reset(self, knowledge: Knowledge) -> None:
         self.acting.reset(knowledge)
-        if self.layout.interval_us > 0.0 and self.layout.futures:
-            self._pairs = pair_speeds(knowledge)
 
     def decide(self, view: View, streams: Sequence[StreamKnowledge]) -> Command:
         standing = self.acting.standing(view)
@@ -139,7 +136,8 @@ class _Workspace:
         if self.layout.interval_us == 0.0:
             plan = self._no_plan
         else:
-            plan = plan_ahead(view, self._pairs) if self.layout.futures else plan_view(view)
+            outlook = self.acting.outlook
+            plan = plan_ahead(view, outlook) if self.layout.futures else plan_view(view, outlook.price_a_us)
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
         address = self._kept.address
         return int(self._act_on_view(address, view.pending.array, view.running.array, view.tenants.array, plan))

@@ -12,7 +12,6 @@ from gpusched_env.agents.model_file import read_model, torch_decider
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.errors import InputError
-from gpusched_env.planning.interference import UNKNOWN, pair_speeds
 from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scenarios.scenario import CommandName, Scenario
 from gpusched_env.scenarios.set_up import SetUp
@@ -96,7 +95,6 @@ class ModelScheduler:
         self._acting = Acting(self._layout, self._wait_us)
         self._acting.reset(knowledge)
         self._streams = knowledge.streams
-        self._pairs = pair_speeds(knowledge) if self._encoder.plans else UNKNOWN
         self._state: Any = None
         self._first = True
 
@@ -107,7 +105,9 @@ class ModelScheduler:
         if standing is not None:
             return standing
         shown = self._layout.select(view)
-        observation = {name: table[None] for name, table in self._encoder.encode(view, shown, self._pairs).items()}
+        observation = {
+            name: table[None] for name, table in self._encoder.encode(view, shown, self._acting.outlook).items()
+        }
         mask = self._layout.mask(view, shown)
         actions, self._state = self._decide(observation, self._state, np.array([self._first]), mask[None])
         self._first = False

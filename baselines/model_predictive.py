@@ -42,8 +42,8 @@ from gpusched_env.errors import InputError
 from gpusched_env.planning import fluid
 from gpusched_env.planning.fluid import Model
 from gpusched_env.planning.futures import MOST, mean_losses
-from gpusched_env.planning.interference import UNKNOWN, pair_speeds
-from gpusched_env.planning.lookahead import BESIDE, FIRST, SCALE
+from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
+from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, launched_as_graphs, worth_a_us
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import Reads
@@ -52,6 +52,8 @@ from gpusched_env.scheduling.view import JobColumn, View
 MORE: float = 1.5
 """Arrivals that are drawn for a future, in multiples of their mean number, and :data:`LEAST` more."""
 LEAST = 10
+FIRST_PRICED_US = 5000.0
+"""When a microsecond is priced for the first time by rates that were seen, and then whenever so much more was seen."""
 
 
 class ModelPredictive(Moore):
@@ -76,7 +78,7 @@ class ModelPredictive(Moore):
         self,
         depth: int = 16,
         others: int = 16,
-        price: float = 1.2,
+        price: float | None = None,
         reject: bool = True,
         samples: int = 32,
         horizon_us: float = 15000.0,
@@ -87,7 +89,9 @@ class ModelPredictive(Moore):
         prior_us: float = 20000.0,
         interference: bool = False,
     ) -> None:
-        """``depth``, ``others``, ``price``, ``reject``: see :class:`~gpusched_env.baselines.moore.Moore`.
+        """``depth``, ``others``, ``price``, ``reject``: see :class:`~gpusched_env.baselines.moore.Moore`. Without a
+        price it is that with which least is lost in the model at the rates seen
+        (:func:`~gpusched_env.planning.outlook.worth_a_us`).
 
         ``samples``: futures that each choice is tried in (>= 1). ``horizon_us``: how far they go (> 0). ``scale``: what
         a job takes of the GPU in the plans of the model, in multiples of its time alone (> 0). ``first``: speed of the
@@ -100,7 +104,7 @@ class ModelPredictive(Moore):
         Raises:
             InputError: a value is out of range.
         """
-        super().__init__(depth, others, 1.0, price, reject)
+        super().__init__(depth, others, 1.0, 0.0 if price is None else price, reject)
         positive = {"samples": samples, "horizon_us": horizon_us, "scale": scale, "first": first, "prior_us": prior_us}
         for name, value in positive.items():
             if not 0.0 < value < math.inf:
@@ -113,6 +117,7 @@ class ModelPredictive(Moore):
             )
         self._samples, self._horizon_us, self._margin, self._prior_us = samples, horizon_us, margin, prior_us
         self._future_scale, self._first, self._beside, self._limit = scale, first, beside, others
+        self._prices_itself = price is None
         self._interference = interference
         self._work = np.empty((MOST, len(fluid.FluidJob)))
         self._found = np.empty(MOST)
@@ -122,19 +127,30 @@ class ModelPredictive(Moore):
         super().reset(knowledge, rng)
         self._rng = rng
         tenants = knowledge.tenants
-        self._tenants = np.array([[each.alone_us, each.slo_us, each.weight, 0.0] for each in tenants])
+        self._tenants = np.array(
+            [
+                [each.alone_us, each.slo_us, each.weight, 0.0, graphs]
+                for each, graphs in zip(tenants, launched_as_graphs(knowledge), strict=True)
+            ]
+        )
         self._with_slo = self._tenants[:, fluid.FluidTenant.SLO_US] < math.inf
         even = 1.0 / (max(1, int(self._with_slo.sum())) * self._tenants[:, fluid.FluidTenant.ALONE_US])
         self._prior_jobs = np.where(self._with_slo, even, 0.0) * self._prior_us
         self._least_gain = self._margin * statistics.fmean(each.weight for each in tenants)
         pairs = pair_speeds(knowledge) if self._interference else UNKNOWN
         self._model = Model(
-            self._horizon_us, self._price_a_us, self._future_scale, self._first, self._beside, pairs
+            self._horizon_us, self._price_a_us, self._future_scale, self._first, self._beside, pairs,
+            shipped_model().exponent,
         )  # fmt: skip
         self._arrived = np.zeros(len(tenants))
         """Jobs seen so far, by tenant."""
         self._device_us = [0.0] * len(tenants)
         """The most profiled device time that was left of a job, by tenant: all of it."""
+        self._to_price_us = math.inf
+        if self._prices_itself:
+            self._to_price_us = FIRST_PRICED_US
+            self._tenants[:, fluid.FluidTenant.JOBS_A_US] = self._prior_jobs / self._prior_us
+            self._reckon_price()
         self._present: list[JobId] = []
         """Jobs for which it was decided who goes first."""
         self._goes_first: JobId | None = None
@@ -170,6 +186,11 @@ class ModelPredictive(Moore):
         rank = super().rank(view, kernel, left_us)
         return (-1, rank[1]) if (int(kernel[TENANT]), int(kernel[JOB])) == self._goes_first else rank
 
+    def _reckon_price(self) -> None:
+        """Reckon anew what a microsecond is worth, at the rates that are thought now."""
+        self._price_a_us = worth_a_us(self._tenants, self._model.pairs, self._model.exponent)
+        self._model = self._model._replace(price=self._price_a_us)
+
     def _look_ahead(self, view: View) -> None:
         """Choose who goes first, and whether others are served beside it."""
         jobs = view.jobs.array
@@ -184,6 +205,9 @@ class ModelPredictive(Moore):
         )
         rates = (self._prior_jobs + self._arrived) / (self._prior_us + view.time_us)
         self._tenants[:, fluid.FluidTenant.JOBS_A_US] = np.where(self._with_slo, rates, 0.0)
+        if view.time_us >= self._to_price_us:
+            self._to_price_us = 2.0 * view.time_us
+            self._reckon_price()
         arrivals = int(MORE * self._horizon_us * rates[self._with_slo].sum()) + LEAST
         gaps = self._rng.standard_exponential((self._samples, arrivals))
         draws = self._rng.random((self._samples, arrivals))

@@ -31,6 +31,7 @@ from gpusched_env.envs.observations import Observation
 from gpusched_env.episodes.session import begin
 from gpusched_env.errors import InputError
 from gpusched_env.planning.interval import BY_PLAN, Serve, foremost
+from gpusched_env.planning.outlook import outlook_of
 from gpusched_env.planning.plans import plan_view
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.set_up import set_up_of
@@ -216,7 +217,7 @@ def _episode(config: TrainingConfig, scheduler: Scheduler, scenario: Scenario, s
         view = env.view
         command = scheduler.decide(view)
         if env.layout.interval_us > 0.0 and not isinstance(command, Reject):
-            action = _serving(scheduler, view, env.layout)
+            action = _serving(scheduler, view, env)
         else:
             action = env.layout.action_of(_on_offer(command, view, streams, env.layout), view, streams=streams)
         if action is not None:
@@ -240,14 +241,15 @@ def _episode(config: TrainingConfig, scheduler: Scheduler, scenario: Scenario, s
     )
 
 
-def _serving(scheduler: Scheduler, view: View, layout: ActionLayout) -> int | None:
+def _serving(scheduler: Scheduler, view: View, env: GpuSchedulingEnv) -> int | None:
     """The action that lets the tenant go first which a scheduler would: going by the plan, where that does."""
     assert isinstance(scheduler, HasFirst), "checked before"
     first = scheduler.first(view)
     if first is None:
         return None
-    by_plan = first == foremost(plan_view(view), len(view.tenants))
-    return layout.serving(BY_PLAN if by_plan else Serve(first, BY_PLAN.others))
+    plan = plan_view(view, env.problem.once(outlook_of).price_a_us)
+    by_plan = first == foremost(plan, len(view.tenants))
+    return env.layout.serving(BY_PLAN if by_plan else Serve(first, BY_PLAN.others))
 
 
 def _on_offer(command: Command, view: View, streams: Sequence[Stream], layout: ActionLayout) -> Command:

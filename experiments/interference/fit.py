@@ -12,21 +12,22 @@ from gpusched_env.experiments.interference.pairs import Speeds
 from gpusched_env.planning.interference import Floats, PairModel, features, products, speed_table, speeds_in_order
 from gpusched_env.scenarios.demand import JobDemand
 
-PENALTIES: Final = (3.0, 10.0, 30.0, 100.0, 300.0)
+PENALTIES: Final = (10.0, 30.0, 100.0, 300.0, 1000.0)
 EXPONENTS: Final = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 FOLDS: Final = 5
 SLOWEST: Final = 1e-3
 """Where nothing was done at all, a logarithm is taken of this."""
-Demands = Mapping[tuple[str, str], JobDemand]
-"""By network and how it is launched."""
+Demands = Mapping[tuple[str, str, str], JobDemand]
+"""By network, how it is launched, and the GPU."""
 
 
 def fit(pairs: Sequence[Speeds], demands: Demands, penalty: float, fitted_to: str) -> PairModel:
     """The model with the smallest sum of squared errors of log speeds and ``penalty`` times squared weights."""
-    seen = np.array([features(demands[name, pair.launch]) for pair in pairs for name in pair.networks])
+    seen = np.array([features(demands[name, pair.launch, pair.gpu]) for pair in pairs for name in pair.networks])
     mean, scale = seen.mean(axis=0), seen.std(axis=0)
     terms = np.array([
-        products(*((features(demands[name, pair.launch]) - mean) / scale for name in pair.networks)) for pair in pairs
+        products(*((features(demands[name, pair.launch, pair.gpu]) - mean) / scale for name in pair.networks))
+        for pair in pairs
     ])  # fmt: skip
     logs = np.log(np.maximum([pair.speeds for pair in pairs], SLOWEST))
     shrunk = penalty * np.eye(terms.shape[1])
@@ -52,7 +53,7 @@ def company_speeds(model: PairModel, companies: Sequence[Speeds], demands: Deman
     return [
         speeds_in_order(
             range(len(one.networks)),
-            speed_table([demands[name, one.launch] for name in one.networks], model),
+            speed_table([demands[name, one.launch, one.gpu] for name in one.networks], model),
             model.exponent,
         )
         for one in companies
@@ -65,7 +66,7 @@ def _rounded(values: Floats) -> list[float]:
 
 def errors(model: PairModel, pairs: Sequence[Speeds], demands: Demands) -> Floats:
     """Relative errors of predicted speeds, shape ``(pairs, 2)``."""
-    found = [model.speeds(*(demands[name, pair.launch] for name in pair.networks)) for pair in pairs]
+    found = [model.speeds(*(demands[name, pair.launch, pair.gpu] for name in pair.networks)) for pair in pairs]
     return np.array(found) / np.maximum([pair.speeds for pair in pairs], SLOWEST) - 1.0
 
 

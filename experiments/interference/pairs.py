@@ -23,6 +23,7 @@ from gpusched_env.workload.workload import Workload, decode_workload
 
 Launch = Literal["host", "graph"]
 """``host``: kernel by kernel, by a host that does nothing else; ``graph``: an iteration is one launch."""
+LAUNCHES: Final[tuple[Launch, ...]] = ("host", "graph")
 UNSEEN: Final = (
     "alexnet_fp32_infer_b1", "bert_infer_b1_s128", "bodies9_step_b2048", "dlrm_infer_b256",
     "fcos_resnet50_fpn_infer_b1", "lstm_infer_b16_t50", "randwire_infer_b1", "resnet50_infer_b1",
@@ -35,7 +36,10 @@ COMPANIES: Final = 24
 """Of each size of :data:`SIZES`."""
 COMPANIES_SEED: Final = 7
 SIZES: Final = (3, 4, 6)
-SCHEMA: Final = "gpusched-side-by-side/1"
+SCHEMA: Final = "gpusched-side-by-side/2"
+FITTED_ON: Final = (RECORDED_ON, "a100-sxm", "rtx-3090")
+UNSEEN_ON: Final = (*FITTED_ON, "v100-sxm")
+"""GPUs of the pairs of fitted networks, and of unseen ones. Networks are carried over to all but the first."""
 JOBS = 100_000
 """More than any network does in that time."""
 
@@ -52,6 +56,7 @@ class SideBySide:
 
     networks: tuple[str, ...]
     launch: Launch
+    gpu: str = RECORDED_ON
 
     def run(self, device: str) -> list[float]:
         """Jobs a microsecond of each, up to the end of its last one."""
@@ -61,9 +66,9 @@ class SideBySide:
             tenant(name, name=f"{name} ({place})", priority=place, **backlog)
             for place, name in enumerate(self.networks)
         ]
-        problem = situation(tenants)
+        problem = situation(tenants, self.gpu)
         longest_us = max(program.alone_us for program in problem.programs)
-        problem = situation(tenants, horizon_us=max(SHORTEST_US, ITERATIONS * longest_us))
+        problem = situation(tenants, self.gpu, max(SHORTEST_US, ITERATIONS * longest_us))
         jobs = play("priority-streams", problem, seed=0, device=device, record="kernels").timeline.jobs.dict()
         ends_us = [jobs["completed_us"][jobs["tenant"] == place] for place in range(len(self.networks))]
         return [float(len(ends) / ends.max()) if len(ends) else 0.0 for ends in ends_us]
@@ -75,6 +80,7 @@ class Speeds(msgspec.Struct, frozen=True):
     networks: list[str]
     launch: Launch
     speeds: list[float]
+    gpu: str = RECORDED_ON
 
 
 class Simulated(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,13 +107,11 @@ def _among(groups: Iterable[Speeds], wanted: Iterable[str]) -> list[Speeds]:
 
 def simulate(device: str = "compiled", workers: int | None = None, on_progress: Progress | None = None) -> Simulated:
     """Every network beside every other one, among the fitted ones and among the unseen ones; some companies of more."""
-    groups = [fitted_networks(), list(UNSEEN)]
-    launches: tuple[Launch, ...] = ("host", "graph")
-    pairs = [
-        SideBySide(two, launch) for group in groups for launch in launches for two in itertools.permutations(group, 2)
-    ]
-    companies = [SideBySide(chosen, "host") for group in groups for chosen in _companies(group)]
-    alone = [SideBySide((name,), launch) for launch in launches for group in groups for name in group]
+    groups = [(fitted_networks(), gpu) for gpu in FITTED_ON] + [(list(UNSEEN), gpu) for gpu in UNSEEN_ON]
+    kinds = [(group, launch, gpu) for group, gpu in groups for launch in LAUNCHES]
+    pairs = [SideBySide(two, *kind) for group, *kind in kinds for two in itertools.permutations(group, 2)]
+    companies = [SideBySide(chosen, "host", gpu) for group, gpu in groups for chosen in _companies(group)]
+    alone = [SideBySide((name,), *kind) for group, *kind in kinds for name in group]
     rates = run_cells([*alone, *pairs, *companies], device, workers, on_progress)
     return Simulated(
         pairs=[_speeds(cell, rates) for cell in pairs], companies=[_speeds(cell, rates) for cell in companies]
@@ -122,9 +126,9 @@ def _companies(networks: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _speeds(cell: SideBySide, rates: Mapping[SideBySide, list[float]]) -> Speeds:
-    alone = [rates[SideBySide((name,), cell.launch)][0] for name in cell.networks]
+    alone = [rates[SideBySide((name,), cell.launch, cell.gpu)][0] for name in cell.networks]
     speeds = [round(rate / own, 5) for rate, own in zip(rates[cell], alone, strict=True)]
-    return Speeds(list(cell.networks), cell.launch, speeds)
+    return Speeds(list(cell.networks), cell.launch, speeds, cell.gpu)
 
 
 def demand_of(

@@ -21,8 +21,11 @@ from gpusched_env.experiments.interference.fit import (
     with_exponent,
 )
 from gpusched_env.experiments.interference.pairs import (
+    FITTED_ON,
+    LAUNCHES,
     SIZES,
     UNSEEN,
+    UNSEEN_ON,
     Recorded,
     Simulated,
     Speeds,
@@ -83,13 +86,17 @@ class Interference(JudgedResult):
         """Fit the model; takes seconds."""
         self.simulated = simulated
         fitted, unseen = fitted_networks(), list(UNSEEN)
-        demands = {
-            (name, launch): demand_of(name, launch) for name in [*fitted, *unseen] for launch in ("host", "graph")
+        demands: Demands = {
+            (name, launch, gpu): demand_of(name, launch, gpu)
+            for name in [*fitted, *unseen]
+            for launch in LAUNCHES
+            for gpu in UNSEEN_ON
         }
         training = simulated.of_networks(fitted)
         self.left_out = {penalty: left_out_error(training, demands, penalty) for penalty in PENALTIES}
         best = min(self.left_out, key=lambda penalty: self.left_out[penalty])
-        words = f"{counted(len(training), 'simulated pair')} of {counted(len(fitted), 'network')}, penalty {best:g}"
+        pairs_of = f"{counted(len(training), 'simulated pair')} of {counted(len(fitted), 'network')}"
+        words = f"{pairs_of} on {', '.join(FITTED_ON)}, penalty {best:g}"
         companies = simulated.companies_of(fitted)
         self.model = with_exponent(fit(training, demands, best, words), companies, demands)
         self._naive = np.exp(np.log([pair.speeds for pair in training]).mean(axis=0))
@@ -97,10 +104,15 @@ class Interference(JudgedResult):
             self._simulated("simulated, networks of the fit", training, demands),
             *(
                 self._simulated(f"simulated, unseen networks, {how}", pairs, demands)
-                for launch, how in (("host", "kernel by kernel"), ("graph", "as graphs"))
-                if (pairs := [pair for pair in simulated.of_networks(unseen) if pair.launch == launch])
+                for launch, how in zip(LAUNCHES, ("kernel by kernel", "as graphs"), strict=True)
+                if (pairs := [p for p in simulated.of_networks(unseen) if p.launch == launch and p.gpu in FITTED_ON])
             ),
             *(self._recorded(group) for group in recorded()),
+        ]
+        self.by_gpu = [
+            self._simulated(gpu if gpu in FITTED_ON else f"{gpu}, not in the fit", pairs, demands)
+            for gpu in UNSEEN_ON
+            if (pairs := [pair for pair in simulated.of_networks(unseen) if pair.gpu == gpu])
         ]
         self.companies = [self._companies(size, simulated.companies_of(unseen, size), demands) for size in SIZES]
 
@@ -135,12 +147,18 @@ class Interference(JudgedResult):
         return f"speeds side by side are off by {worst.ours:.1%} or less in the median of each group"
 
     def tables(self) -> Sequence[Table]:
-        """Errors, how the penalty was chosen, and the pairs that disturb each other most and least."""
+        """Errors, also by GPU and of more networks; the penalty; the pairs that disturb each other most and least."""
         return [
             table_of(
                 "Errors of predicted speeds",
                 self.groups,
                 "pairs of = {group} | number = {number} | urgent = {urgent:.1%} | behind = {behind:.1%} "
+                "| both = {both:.1%} | p90 = {p90:.1%} | knowing nobody = {naive:.1%}",
+            ),
+            table_of(
+                "Errors by GPU",
+                self.by_gpu,
+                "unseen networks on = {group} | number = {number} | urgent = {urgent:.1%} | behind = {behind:.1%} "
                 "| both = {both:.1%} | p90 = {p90:.1%} | knowing nobody = {naive:.1%}",
             ),
             table_of(
@@ -163,14 +181,15 @@ class Interference(JudgedResult):
         ]
 
     def _extremes(self) -> list[dict[str, Any]]:
-        """Of pairs that hosts launch kernel by kernel: those of the smallest and of the largest sum of speeds."""
-        pairs = sorted((p for p in self.simulated.pairs if p.launch == "host"), key=lambda pair: sum(pair.speeds))
+        """Of pairs that hosts launch kernel by kernel on the first GPU: the smallest and the largest sums of speeds."""
+        of_hosts = (pair for pair in self.simulated.pairs if (pair.launch, pair.gpu) == ("host", FITTED_ON[0]))
+        pairs = sorted(of_hosts, key=lambda pair: sum(pair.speeds))
         return [
             {
                 "urgent": pair.networks[0],
                 "behind": pair.networks[1],
                 "speeds": pair.speeds,
-                "predicted": self.model.speeds(*(demand_of(name, pair.launch) for name in pair.networks)),
+                "predicted": self.model.speeds(*(demand_of(name, pair.launch, pair.gpu) for name in pair.networks)),
             }
             for pair in (*pairs[:EXTREMES], *pairs[-EXTREMES:])
         ]
@@ -181,6 +200,7 @@ class Interference(JudgedResult):
             **msgspec.to_builtins(self.simulated),
             "model": msgspec.to_builtins(self.model),
             "groups": [record(group) for group in self.groups],
+            "by_gpu": [record(group) for group in self.by_gpu],
             "groups_of_more": [record(group) for group in self.companies],
             "left_out": {f"{penalty:g}": error for penalty, error in self.left_out.items()},
         }

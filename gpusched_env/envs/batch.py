@@ -20,8 +20,8 @@ from gpusched_env.envs.knobs import TABLE as KNOBS
 from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.envs.stepping import step_range
 from gpusched_env.envs.team import Team
-from gpusched_env.planning.interference import speeds_beside
 from gpusched_env.planning.interval import levels_of
+from gpusched_env.planning.outlook import outlook_of
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.reward import rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
@@ -92,9 +92,11 @@ class EnvBatch:
         episodes.addresses[e] = self.arena(e).address
         episodes.own_streams[e] = self._layout.own_streams_from(problem.streams)
         episodes.levels[e] = levels_of(problem.scenario.stream_priorities, self._layout.slots)
-        if self._layout.interval_us > 0.0 and self._layout.futures:
+        if self._layout.interval_us > 0.0:
             tenants = len(problem.programs)
-            episodes.pairs[e, :tenants, :tenants] = problem.once(speeds_beside)
+            outlook = problem.once(outlook_of)
+            episodes.prices[e], episodes.exponents[e] = outlook.price_a_us, outlook.exponent
+            episodes.pairs[e, :tenants, :tenants], episodes.graphs[e, :tenants] = outlook.pairs, outlook.graphs
         episodes.tenant_rates[e, : len(problem.programs)] = rates(problem)
         episodes.reward_weights[e] = reward_weights(problem)
         progress.actions[e] = NO_ACTION

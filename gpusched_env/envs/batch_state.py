@@ -97,9 +97,12 @@ class Episodes(NamedTuple):
     """``(n,)``: row of the first of the scheduler's own streams."""
     levels: Ints
     """``(n, slots)``, each of :func:`~gpusched_env.planning.interval.levels_of`."""
+    prices: Floats
     pairs: Floats
-    """``(n, slots, slots, 2)``, each of :func:`~gpusched_env.planning.interference.pair_speeds`; used where decisions
-    stand for an interval."""
+    exponents: Floats
+    graphs: Floats
+    """``(n,)``, ``(n, slots, slots, 2)``, ``(n,)`` and ``(n, slots)``: each environment's
+    :class:`~gpusched_env.planning.outlook.Outlook`, where decisions stand for an interval."""
     tenant_rates: Floats
     """``(n, slots, len(Rate))``, of :func:`~gpusched_env.scheduling.reward.rates`."""
     reward_weights: Floats
@@ -112,7 +115,10 @@ class Episodes(NamedTuple):
             addresses=np.zeros(count, np.int64),
             own_streams=np.zeros(count, np.int64),
             levels=np.zeros((count, slots), np.int64),
+            prices=np.zeros(count),
             pairs=np.ones((count, slots, slots, 2)),
+            exponents=np.ones(count),
+            graphs=np.zeros((count, slots)),
             tenant_rates=np.zeros((count, slots, len(Rate))),
             reward_weights=np.zeros((count, len(COST_TERMS))),
         )

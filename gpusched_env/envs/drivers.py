@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
 from gpusched_env.errors import InputError
-from gpusched_env.planning.interference import UNKNOWN, speeds_beside
 from gpusched_env.planning.interval import IntervalDispatcher, Serve
+from gpusched_env.planning.outlook import NOTHING_AHEAD, outlook_of
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.reward import cost_terms, total_cost
@@ -137,7 +137,10 @@ class DeviceDriver:
         now, layout = self._point.view, self._layout
         scenario = self._point.problem.scenario
         dispatcher = IntervalDispatcher(
-            layout.interval_us, scenario.stream_priorities, rejects="reject" in scenario.commands
+            layout.interval_us,
+            scenario.stream_priorities,
+            self._point.problem.once(outlook_of).price_a_us,
+            rejects="reject" in scenario.commands,
         )
         dispatcher.set(now, serve)
         view: View | None = now
@@ -148,8 +151,8 @@ class DeviceDriver:
 
     def observe(self) -> Observation:
         point = self._point
-        pairs = point.problem.once(speeds_beside) if self._encoder.futures else UNKNOWN
-        return self._encoder.encode(point.view, point.shown, pairs)
+        outlook = point.problem.once(outlook_of) if self._encoder.plans else NOTHING_AHEAD
+        return self._encoder.encode(point.view, point.shown, outlook)
 
     def save(self) -> Any:
         point = self._point

@@ -22,8 +22,8 @@ from gpusched_env.envs.knobs import KnobFeature, encode_knobs
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.lookahead import plan_ahead
+from gpusched_env.planning.outlook import NOTHING_AHEAD, Outlook
 from gpusched_env.planning.plans import plan_view
 from gpusched_env.planning.tiles import SCRATCH
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
@@ -156,12 +156,12 @@ class ObservationEncoder:
             tables[CORES] = _box(CoreFeature, self.cores)
         return spaces.Dict(tables)
 
-    def encode(self, view: View, shown: Shown | None = None, pairs: Floats = UNKNOWN) -> Observation:
+    def encode(self, view: View, shown: Shown | None = None, outlook: Outlook = NOTHING_AHEAD) -> Observation:
         """The observation of ``view``, in newly allocated arrays.
 
         Args:
             shown: what the slots show, if that is known.
-            pairs: of :func:`~gpusched_env.planning.interference.pair_speeds`; read where there are futures.
+            outlook: of the tenants; read where decisions stand for an interval.
         """
         shown = shown if shown is not None else select(view, self.slots, self.running_slots, self.lookahead)
         pending, running, tenants, device = TABLES.values()
@@ -179,7 +179,7 @@ class ObservationEncoder:
             encode_gains(shown.pending, view.sms, self.predicted, observation["pending"])
             encode_forms(shown.pending, view.sms, self.predicted, observation["pending"])
         if self.plans:
-            plan = plan_ahead(view, pairs) if self.futures else plan_view(view)
+            plan = plan_ahead(view, outlook) if self.futures else plan_view(view, outlook.price_a_us)
             encode_plan(plan, view.tenants.array, view.time_us, observation["tenants"])
         if self.knobs:
             observation[KNOBS] = np.empty((self.slots, len(KnobFeature)), np.float32)

@@ -29,6 +29,7 @@ from gpusched_env.hardware.clock import PS_PER_US, to_ps
 from gpusched_env.planning.interval import BY_PLAN, FREELY, UNLIMITED, Knob, is_next, set_knobs, to_reject
 from gpusched_env.planning.lookahead import look_ahead
 from gpusched_env.planning.on_time import MOST_JOBS
+from gpusched_env.planning.outlook import Outlook
 from gpusched_env.planning.plans import NOBODY, Plan, plan_oldest
 from gpusched_env.scheduling.commands import LAUNCH, REJECT, WAITING
 from gpusched_env.scheduling.cores import all_throttled_us, fill_cores
@@ -173,9 +174,11 @@ def observe(w, e, state):
         encode_forms(scratch.pending, sms, scratch.tiles, out.pending[e])
     if rules.interval_ps > 0:
         jobs, plan = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)], progress.plans[e]
-        plan_oldest(jobs, tenant_rows, scratch.pending, time_us, scratch.plan, plan)
+        episodes = state.episodes
+        outlook = Outlook(episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e])
+        plan_oldest(jobs, tenant_rows, scratch.pending, time_us, outlook.price_a_us, scratch.plan, plan)
         if rules.futures:
-            look_ahead(jobs, tenant_rows, scratch.pending, time_us, state.episodes.pairs[e], scratch.future, plan)
+            look_ahead(jobs, tenant_rows, scratch.pending, time_us, outlook, scratch.future, plan)
         encode_plan(plan, tenant_rows, time_us, out.tenants[e])
     if rules.knobs:
         encode_knobs(tenant_rows, time_us, state.knobs[e])
@@ -222,7 +225,7 @@ def dispatch(w, e, state):
         client = clients(w, tenant)
         come_or_gone += client.arrived + client.completed + client.rejected
     if standing[2] != come_or_gone:
-        plan_anew(w, state.rules.lookahead, state.scratch, plan)
+        plan_anew(w, state.rules.lookahead, state.episodes.prices[e], state.scratch, plan)
         set_knobs(plan, problem(w).tenants, standing[0], standing[1], state.episodes.levels[e], knobs)
         standing[2] = come_or_gone
     w.command_stream, w.command_first, w.command_sms = -1, 0, 0
@@ -240,13 +243,13 @@ def dispatch(w, e, state):
 
 
 @called
-def plan_anew(w, lookahead, scratch, plan):
+def plan_anew(w, lookahead, price_a_us, scratch, plan):
     """Write the plan of an environment's jobs."""
     tenant_rows = scratch.tenants[: problem(w).tenants]
     show_pending(w, lookahead, scratch.pending)
     fill_tenants(w, tenant_rows)
     jobs = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)]
-    plan_oldest(jobs, tenant_rows, scratch.pending, w.now_ps / PS_PER_US, scratch.plan, plan)
+    plan_oldest(jobs, tenant_rows, scratch.pending, w.now_ps / PS_PER_US, price_a_us, scratch.plan, plan)
 
 
 @called

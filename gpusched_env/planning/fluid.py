@@ -27,11 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import called
+from gpusched_env.planning.interference import disturbance
 
 Floats = NDArray[np.float64]
 
 SHARE: Final = 0.75
 """Of the speed that is left to jobs which do not go first: what the next one takes."""
+BESIDE: Final = 4
+"""Launches in flight of all jobs but the first, as dispatchers of intervals have it."""
 NOBODY: Final = -1
 ROUNDING_US: Final = 1e-6
 """Times are sums of quotients."""
@@ -47,6 +50,8 @@ class FluidTenant(enum.IntEnum):
     WEIGHT = enum.auto()
     JOBS_A_US = enum.auto()
     """Mean rate of arrivals; 0 without an objective."""
+    GRAPHS = enum.auto()
+    """1: its jobs are launched as graphs."""
 
 
 class FluidJob(enum.IntEnum):
@@ -79,6 +84,8 @@ class Model(NamedTuple):
     pairs: Floats
     """Speeds of two tenants' jobs side by side, shape ``(tenants, tenants, 2)``, which take the place of ``first`` and
     ``others`` (:func:`~gpusched_env.planning.interference.speed_table`); with no rows: they are not known."""
+    exponent: float
+    """Of :func:`~gpusched_env.planning.interference.disturbance`."""
 
 
 @called
@@ -142,12 +149,13 @@ def keep(work: Floats, there: int, forced: int, now_us: float, price: float, sca
 
 
 @called
-def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model) -> None:
+def set_speeds(work: Floats, there: int, forced: int, alone: bool, tenants: Floats, model: Model) -> None:
     """Oldest jobs of tenants are served in this order: the forced one, kept ones, those without a deadline, the rest.
 
-    Where the speeds of pairs are known only two at a time, otherwise all.
+    Where the speeds of pairs are known, those behind the first share :data:`BESIDE` launches: a graph is one, and other
+    jobs take all that are left. Where they are not, all are served.
     """
-    seen, first, second, left = 0, forced, NOBODY, model.others
+    seen, first, left, launches = 0, forced, model.others, BESIDE
     for job in range(there):
         tenant = int(work[job, FluidJob.TENANT])
         # Until it has a speed: minus its class.
@@ -164,20 +172,35 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, model: Model)
         for job in range(there):
             if work[job, FluidJob.SPEED] != -class_:
                 continue
+            tenant = int(work[job, FluidJob.TENANT])
             if first == NOBODY:
                 first = job
                 work[job, FluidJob.SPEED] = 1.0
             elif model.pairs.shape[0] > 0:
                 work[job, FluidJob.SPEED] = 0.0
-                if second == NOBODY:
-                    second = job
-                    one, other = int(work[first, FluidJob.TENANT]), int(work[second, FluidJob.TENANT])
-                    work[first, FluidJob.SPEED] = model.pairs[one, other, 0]
-                    work[second, FluidJob.SPEED] = model.pairs[other, one, 1]
+                if launches > 0:
+                    serve_behind(work, there, job, model)
+                    launches = launches - 1 if tenants[tenant, FluidTenant.GRAPHS] > 0.0 else 0
             else:
                 work[first, FluidJob.SPEED] = model.first
                 work[job, FluidJob.SPEED] = SHARE * left
                 left -= SHARE * left
+
+
+@called
+def serve_behind(work: Floats, there: int, job: int, model: Model) -> None:
+    """Serve a job behind those that are served, which slow it and are slowed by it
+    (:func:`~gpusched_env.planning.interference.speeds_in_order`)."""
+    mine, speed = int(work[job, FluidJob.TENANT]), 1.0
+    for other in range(there):
+        if work[other, FluidJob.SPEED] > 0.0:
+            speed *= model.pairs[mine, int(work[other, FluidJob.TENANT]), 1]
+    for other in range(there):
+        if work[other, FluidJob.SPEED] > 0.0:
+            theirs = int(work[other, FluidJob.TENANT])
+            before, behind = model.pairs[theirs, mine, 0], model.pairs[mine, theirs, 1]
+            work[other, FluidJob.SPEED] *= disturbance(before, behind, speed, model.exponent)
+    work[job, FluidJob.SPEED] = speed
 
 
 @called

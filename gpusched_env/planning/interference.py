@@ -1,7 +1,8 @@
 """Who disturbs whom: at which speeds jobs go on side by side, by what each asks of the GPU.
 
 Two jobs run at 0.3 to 1 of their speed alone, depending on both. The logarithm of a speed is taken to be linear in what
-the one asks, in what the other asks, and in the products of both (:class:`~gpusched_env.scenarios.demand.JobDemand`).
+the one asks, in what the other asks, and in products of any two of these
+(:class:`~gpusched_env.scenarios.demand.JobDemand`).
 The weights were fitted to simulated pairs of networks (``gpusched interference``; ``docs/interference.md`` has the
 errors, on networks that were not in the fit and on recorded ones).
 
@@ -29,7 +30,7 @@ from gpusched_env.scenarios.problem import Problem
 
 Floats = NDArray[np.float64]
 
-SCHEMA: Final = "gpusched-interference/1"
+SCHEMA: Final = "gpusched-interference/2"
 UNKNOWN: Final[Floats] = np.ones((0, 0, 2))
 """In place of a table of speeds."""
 SLOWEST: Final = 0.05
@@ -43,8 +44,9 @@ def features(demand: JobDemand) -> Floats:
 
 
 def products(before: Floats, behind: Floats) -> Floats:
-    """Terms of the model, shape ``(49,)``, of standardised features of two jobs: 1, each one, each times each."""
-    return np.concatenate([[1.0], before, behind, np.outer(before, behind).ravel()])
+    """Terms of the model, shape ``(91,)``, of standardised features of two jobs: 1, each one, each times each."""
+    own = [np.outer(job, job)[np.triu_indices(len(job))] for job in (before, behind)]
+    return np.concatenate([[1.0], before, behind, np.outer(before, behind).ravel(), *own])
 
 
 class PairModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -178,12 +178,16 @@ def is_next(head: int, launched: int, together: int, knobs: Knobs, tenant: int, 
 class IntervalDispatcher:
     """Launches by knobs, for a scheduler on any device."""
 
-    def __init__(self, interval_us: float, stream_priorities: tuple[int, ...], *, rejects: bool) -> None:
+    def __init__(
+        self, interval_us: float, stream_priorities: tuple[int, ...], price_a_us: float, *, rejects: bool
+    ) -> None:
         """``interval_us``: how long a decision stands (> 0), until the first decision epoch after that.
 
-        ``stream_priorities``, ``rejects``: what the scenario offers.
+        ``stream_priorities``, ``rejects``: what the scenario offers. ``price_a_us``: what a microsecond is worth
+        (:attr:`~gpusched_env.planning.outlook.Outlook.price_a_us`).
         """
         self._interval_us, self._priorities, self._rejects = interval_us, stream_priorities, rejects
+        self._price_a_us = price_a_us
         self._until_us = -math.inf
         self._serve = BY_PLAN
         self._next: tuple[float, Serve] | None = None
@@ -232,7 +236,7 @@ class IntervalDispatcher:
         """What the decision stands for with the jobs that are there."""
         jobs = view.jobs.array[:, [JobColumn.TENANT, JobColumn.JOB]]
         if self._jobs is None or not np.array_equal(jobs, self._jobs):
-            self._jobs, self._plan = jobs, plan_view(view)
+            self._jobs, self._plan = jobs, plan_view(view, self._price_a_us)
             tenants, serve = len(view.tenants), self._serve
             self._knobs: Knobs = np.zeros((len(Knob), tenants), np.int64)
             set_knobs(

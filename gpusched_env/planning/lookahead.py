@@ -17,7 +17,8 @@ from gpusched_env.compiling import cached, called
 from gpusched_env.planning.fluid import Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.futures import MOST, mean_losses
 from gpusched_env.planning.interval import foremost
-from gpusched_env.planning.plans import DEAR, Plan, job_left_us, mean_earned, oldest_of, plan_view
+from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, Outlook
+from gpusched_env.planning.plans import Plan, job_left_us, oldest_of, plan_view
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
 FUTURES: Final = 16
@@ -27,10 +28,6 @@ ARRIVALS: Final = 64
 """Of a future; then nothing comes any more."""
 HORIZON_US: Final = 10000.0
 """How far futures go. With 15 ms and 32 futures choices were no better (56 episodes of each serving scenario)."""
-SCALE: Final = 0.8
-FIRST: Final = 0.65
-BESIDE: Final = 0.8
-"""Of :class:`~gpusched_env.planning.fluid.Model`, as measured for ``plan``."""
 SCRATCH: Final = (3 + len(FluidJob) + len(FluidTenant) + 1, MOST)
 """Shape of what :func:`look_ahead` works in."""
 TABLE: Final = 3 * MOST
@@ -45,26 +42,23 @@ GAPS: Final = _RNG.standard_exponential((DRAWN, ARRIVALS))
 DRAWS: Final = _RNG.random((DRAWN, ARRIVALS))
 
 
-def plan_ahead(view: View, pairs: Floats) -> Floats:
-    """The plan of a view with all columns, shape ``(tenants, len(Plan))``.
-
-    ``pairs``: of :func:`~gpusched_env.planning.interference.pair_speeds`, or with no rows.
-    """
-    found = plan_view(view)
-    look_ahead(view.jobs.array, view.tenants.array, oldest_of(view), view.time_us, pairs, np.empty(SCRATCH), found)
+def plan_ahead(view: View, outlook: Outlook) -> Floats:
+    """The plan of a view with all columns, shape ``(tenants, len(Plan))``."""
+    found = plan_view(view, outlook.price_a_us)
+    look_ahead(view.jobs.array, view.tenants.array, oldest_of(view), view.time_us, outlook, np.empty(SCRATCH), found)
     return found
 
 
 @cached()
 def look_ahead(
-    jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, pairs: Floats, scratch: Floats, plan: Floats
+    jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, outlook: Outlook, scratch: Floats, plan: Floats
 ) -> None:
     """Write the columns from ``AHEAD`` on.
 
     Args:
         jobs, tenants, oldest, time_us: as for :func:`~gpusched_env.planning.plans.plan_oldest`; of the jobs the first
             :data:`~gpusched_env.planning.futures.MOST` count. Of more tenants than that nothing is seen.
-        pairs: speeds of two tenants' jobs side by side, :attr:`~gpusched_env.planning.fluid.Model.pairs`.
+        outlook: of the tenants.
         scratch: of shape :data:`SCRATCH`, written.
         plan: of :func:`~gpusched_env.planning.plans.plan_oldest`; written.
     """
@@ -87,6 +81,7 @@ def look_ahead(
         known[tenant, FluidTenant.WEIGHT] = tenants[tenant, TenantColumn.WEIGHT]
         slo = tenants[tenant, TenantColumn.SLO_US] < math.inf
         known[tenant, FluidTenant.JOBS_A_US] = tenants[tenant, TenantColumn.JOBS_A_US] if slo else 0.0
+        known[tenant, FluidTenant.GRAPHS] = outlook.graphs[tenant]
     if present < 2.0 or weight == 0.0:
         return
     drawn = 0
@@ -100,7 +95,7 @@ def look_ahead(
             place -= 1
         table[place, FluidJob.TENANT], table[place, FluidJob.DUE_US] = jobs[k, JobColumn.TENANT], due_us
         table[place, FluidJob.LEFT_US] = job_left_us(jobs, k, tenants, oldest)
-    model = Model(HORIZON_US, DEAR * mean_earned(tenants), SCALE, FIRST, BESIDE, pairs)
+    model = Model(HORIZON_US, outlook.price_a_us, SCALE, FIRST, BESIDE, outlook.pairs, outlook.exponent)
     drawn %= DRAWN - FUTURES
     gaps, draws = GAPS[drawn : drawn + FUTURES], DRAWS[drawn : drawn + FUTURES]
     base = math.inf

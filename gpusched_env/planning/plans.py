@@ -21,8 +21,6 @@ from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn,
 
 Floats = NDArray[np.float64]
 
-DEAR: Final = 1.2
-"""The price of a microsecond in the second plan, in multiples of what it earns on average."""
 NOBODY: Final = -1
 """In place of a tenant's row."""
 NOTHING: Final = -1.0
@@ -47,7 +45,7 @@ class Plan(enum.IntEnum):
     KEPT = enum.auto()
     """1 if it is among the jobs that can all be in time, one after the other, and are worth most."""
     KEPT_DEAR = enum.auto()
-    """The same where each microsecond costs :data:`DEAR` times what it earns on average."""
+    """The same where each microsecond costs what it is worth (:func:`~gpusched_env.planning.outlook.worth_a_us`)."""
     GIVEN_UP = enum.auto()
     """Number of its first job that may be rejected and that would be late even alone, or that is not kept where time is
     dear and stands before one that is; :data:`NOTHING`: there is none."""
@@ -62,10 +60,11 @@ class Plan(enum.IntEnum):
     """The same if no other job is served until it is done."""
 
 
-def plan_view(view: View) -> Floats:
-    """The plan of a view, shape ``(tenants, len(Plan))``."""
+def plan_view(view: View, price_a_us: float) -> Floats:
+    """The plan of a view, shape ``(tenants, len(Plan))``; ``price_a_us`` as for :func:`plan_oldest`."""
     found = np.zeros((len(view.tenants), len(Plan)))
-    plan_oldest(view.jobs.array, view.tenants.array, oldest_of(view), view.time_us, np.empty(SCRATCH), found)
+    tables = view.jobs.array, view.tenants.array, oldest_of(view)
+    plan_oldest(*tables, view.time_us, price_a_us, np.empty(SCRATCH), found)
     return found
 
 
@@ -120,13 +119,16 @@ def behind_another(jobs: Floats, row: int) -> bool:
 
 
 @cached()
-def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, scratch: Floats, out: Floats) -> None:
+def plan_oldest(
+    jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, price_a_us: float, scratch: Floats, out: Floats
+) -> None:
     """Write the plan of all jobs.
 
     Args:
         jobs, tenants: a View's tables; of the jobs the first :data:`~gpusched_env.planning.on_time.MOST_JOBS` count.
         oldest: by tenant its oldest pending launch, a row of a View's table; ``ID`` -1: none.
         time_us: the present.
+        price_a_us: what a microsecond is worth, :attr:`~gpusched_env.planning.outlook.Outlook.price_a_us`.
         scratch: of shape :data:`SCRATCH`, written.
         out: written, shape ``(tenants or more, len(Plan))``.
     """
@@ -143,7 +145,7 @@ def plan_oldest(jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, s
         due_us[k] = jobs[k, JobColumn.DEADLINE_US] - time_us
         left_us[k] = job_left_us(jobs, k, tenants, oldest)
         value[k] = tenants[int(jobs[k, JobColumn.TENANT]), TenantColumn.WEIGHT] if due_us[k] < math.inf else 0.0
-        dear_value[k] = value[k] - DEAR * mean * left_us[k]
+        dear_value[k] = value[k] - price_a_us * left_us[k]
     plan = worth_most(due_us, left_us, left_us, value, scratch)
     dear = worth_most(due_us, left_us, left_us, dear_value, scratch)
     # The last job of a tenant that is kept, its jobs being one after the other, comes first here.

@@ -42,6 +42,13 @@ def _table(columns: Any, defaults: Row, rows: Sequence[Row]) -> ViewTable:
     return ViewTable(array, columns)
 
 
+def earned_a_us(view: View) -> float:
+    """What a microsecond earns on average over the tenants with an objective."""
+    tenants = view.tenants.array
+    with_slo = tenants[tenants[:, TenantColumn.SLO_US] < math.inf]
+    return float((with_slo[:, TenantColumn.WEIGHT] / with_slo[:, TenantColumn.ALONE_US]).mean())
+
+
 def build_view(
     pending: Sequence[Row] = (),
     running: Sequence[Row] = (),

@@ -30,24 +30,24 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAIRS = DOCS / "results" / "interference" / "pairs.json"
 
 
-def made_up(networks: int) -> tuple[list[Speeds], dict[tuple[str, str], JobDemand]]:
+def made_up(networks: int) -> tuple[list[Speeds], dict[tuple[str, str, str], JobDemand]]:
     """Networks that slow each other by the product of their DRAM shares."""
     rng = np.random.default_rng(1)
     demands = {
-        (f"n{i}", "host"): JobDemand(*rng.uniform(0.1, 0.9, 5).tolist(), float(rng.uniform(1.0, 30.0)))
+        (f"n{i}", "host", "h100-sxm"): JobDemand(*rng.uniform(0.1, 0.9, 5).tolist(), float(rng.uniform(1.0, 30.0)))
         for i in range(networks)
     }
     pairs = [
-        Speeds([a, b], "host", [float(np.exp(-demands[a, "host"].dram * demands[b, "host"].dram))] * 2)
-        for a, _ in demands
-        for b, _ in demands
+        Speeds([a, b], "host", [float(np.exp(-one.dram * other.dram))] * 2)
+        for (a, *_), one in demands.items()
+        for (b, *_), other in demands.items()
         if a != b
     ]
     return pairs, demands
 
 
 def test_a_law_of_its_own_form_is_found() -> None:
-    pairs, demands = made_up(20)
+    pairs, demands = made_up(60)
     exact = fit(pairs, demands, 1e-6, "made up")
     assert np.abs(errors(exact, pairs, demands)).max() < 1e-4
     assert left_out_error(pairs, demands, 1e-6) < 1e-3 < left_out_error(pairs, demands, 1e4)

@@ -15,7 +15,7 @@ from gpusched_env.planning.interference import UNKNOWN
 
 NEVER = [1e9]
 """Gaps of a future in which nobody comes."""
-MODEL = Model(horizon_us=1000.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=UNKNOWN)
+MODEL = Model(horizon_us=1000.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=UNKNOWN, exponent=1.0)
 
 
 def losses(

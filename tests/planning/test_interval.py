@@ -20,10 +20,10 @@ from gpusched_env.planning.interval import (
     set_knobs,
     to_reject,
 )
-from gpusched_env.planning.plans import DEAR, NOBODY, NOTHING, Plan, plan_view
+from gpusched_env.planning.plans import NOBODY, NOTHING, Floats, Plan, plan_view
 from gpusched_env.scheduling.commands import Launch, Reject, Wait
 from gpusched_env.scheduling.view import TenantColumn, View
-from tests.envs.conftest import Row, build_view
+from tests.envs.conftest import Row, build_view, earned_a_us
 
 SIX_LEVELS = (0, -3, -5, -1, -4, -2)
 
@@ -117,6 +117,7 @@ TENANTS: list[Row] = [
     {"alone_us": 50},
     {"slo_us": 1000, "alone_us": 100, "weight": 4},
 ]
+DEAR = 1.2
 JOBS: list[Row] = [
     {"tenant": 0, "job": 7, "deadline_us": 700},
     {"tenant": 1, "job": 0, "deadline_us": 750},
@@ -126,7 +127,13 @@ JOBS: list[Row] = [
 
 
 def dispatcher_of(rejects: bool = False) -> IntervalDispatcher:
-    return IntervalDispatcher(100.0, (0, -1, -2, -3), rejects=rejects)
+    price_a_us = DEAR * earned_a_us(four_tenants())
+    return IntervalDispatcher(100.0, (0, -1, -2, -3), price_a_us, rejects=rejects)
+
+
+def planned_dear(view: View) -> Floats:
+    """At :data:`DEAR` times what a microsecond earns on average."""
+    return plan_view(view, DEAR * earned_a_us(view))
 
 
 def four_tenants() -> View:
@@ -139,7 +146,7 @@ def four_tenants() -> View:
 
 
 def test_a_view_is_planned_by_hand() -> None:
-    plan = plan_view(four_tenants())
+    plan = planned_dear(four_tenants())
     mean = (4 / 100 + 1 / 100 + 1 / 300) / 3
     assert 1.0 < DEAR * mean * 100 < 4.0, "as the instance says"
     np.testing.assert_allclose(plan[:, Plan.EARNS] * mean, [1 / 100, 1 / 300, 1 / 50, 4 / 100])
@@ -166,11 +173,11 @@ def test_of_a_job_that_was_taken_up_only_what_is_left_counts() -> None:
             {"tenant": 1, "job": 0, "deadline_us": 800, "started_us": 100},
         ],
     )
-    plan = plan_view(view)
+    plan = planned_dear(view)
     assert plan[:, Plan.LEFT_US].tolist() == [60, 25, 0]
     # Where kernels make up half of the time alone, gaps make up the other half of what is left, too.
     view.tenants.array[0, TenantColumn.DEVICE_US] = 500.0
-    assert plan_view(view)[:, Plan.LEFT_US].tolist() == [120, 25, 0]
+    assert planned_dear(view)[:, Plan.LEFT_US].tolist() == [120, 25, 0]
     assert plan[:, Plan.DEADLINE_US].tolist() == [900, 800, math.inf], "of the oldest job of each"
     assert plan[:, Plan.PRESENT].tolist() == [1, 1, 0]
 
@@ -193,7 +200,7 @@ def test_of_a_job_of_which_nothing_is_to_be_seen_as_much_is_left_as_of_its_opera
             {"tenant": 3, "job": 0, "deadline_us": 5000, "started_us": 0},
         ],
     )
-    plan = plan_view(view)
+    plan = planned_dear(view)
     assert plan[:, Plan.LEFT_US].tolist() == [1000, 250, 30, 0]
     assert plan[:, Plan.KEPT_US].tolist() == [1000, 250, 1030, 0]
 
@@ -212,7 +219,7 @@ def test_what_is_given_up_by_hand() -> None:
         {"tenant": 2, "job": 1, "deadline_us": 900, "rejectable": 1},
         {"tenant": 3, "job": 7, "deadline_us": 900, "rejectable": 1},
     ]
-    plan = plan_view(build_view(tenants=tenants, jobs=jobs))
+    plan = planned_dear(build_view(tenants=tenants, jobs=jobs))
     assert plan[:, Plan.GIVEN_UP].tolist() == [4, NOTHING, NOTHING, NOTHING]
     assert plan[:, Plan.LOST].tolist() == [2, 0, 1, 0]
     assert plan[:, Plan.KEPT_US].tolist() == [0, 100, 10, 10]
@@ -234,7 +241,7 @@ def test_a_job_before_one_that_is_kept_is_in_its_way() -> None:
             {"tenant": 1, "job": 0, "deadline_us": 600},
         ],
     )
-    plan = plan_view(view)
+    plan = planned_dear(view)
     assert plan[0, [Plan.KEPT, Plan.KEPT_DEAR, Plan.GIVEN_UP, Plan.LOST]].tolist() == [0, 0, 2, 1]
     assert plan[1, [Plan.KEPT, Plan.KEPT_DEAR, Plan.GIVEN_UP, Plan.LOST]].tolist() == [1, 1, NOTHING, 0]
 

@@ -10,8 +10,9 @@ import pytest
 from gpusched_env.planning.futures import MOST
 from gpusched_env.planning.interference import UNKNOWN, Floats
 from gpusched_env.planning.lookahead import plan_ahead
+from gpusched_env.planning.outlook import Outlook
 from gpusched_env.planning.plans import Plan
-from tests.envs.conftest import Row, build_view
+from tests.envs.conftest import Row, build_view, earned_a_us
 
 AHEAD = [Plan.AHEAD, Plan.AHEAD_ALONE]
 LONG: Row = {"tenant": 0, "job": 0, "deadline_us": 620}
@@ -27,7 +28,8 @@ def seen(jobs: list[Row], jobs_a_us: float, pairs: Floats = UNKNOWN) -> np.ndarr
         # So that a microsecond earns less than the two jobs on average, and the plan keeps them.
         *[{"slo_us": 1e6, "alone_us": 1e5}] * 2,
     ]
-    return plan_ahead(build_view(tenants=tenants, jobs=jobs), pairs)[:, AHEAD]
+    view = build_view(tenants=tenants, jobs=jobs)
+    return plan_ahead(view, Outlook(1.2 * earned_a_us(view), pairs))[:, AHEAD]
 
 
 def test_who_goes_first_depends_on_who_will_come() -> None:
@@ -84,4 +86,4 @@ def test_of_too_many_tenants_nothing_is_seen(tenants: int, seen_any: bool) -> No
     """Each has 50 us to do by 100 us from now on: most are lost, and going first saves one."""
     each: list[Row] = [{"slo_us": 1e6, "alone_us": 50, "weight": 1 + tenant % 2} for tenant in range(tenants)]
     jobs: list[Row] = [{"tenant": tenant, "job": 0, "deadline_us": 600} for tenant in range(tenants)]
-    assert plan_ahead(build_view(tenants=each, jobs=jobs), UNKNOWN)[:, AHEAD].any() == seen_any
+    assert plan_ahead(build_view(tenants=each, jobs=jobs), Outlook(0.0, UNKNOWN))[:, AHEAD].any() == seen_any
