@@ -18,10 +18,12 @@ Arrivals                 Poisson, by the rates seen so far. Before anything has 
                          modelled; a busy time shows in the rates as it goes on
 Time left of a job       The share of its profiled device time that is left, of its profiled turnaround alone: between
                          kernels the GPU waits for nobody else
-Sharing of the GPU       Two speeds, ``first`` and ``beside``, whichever kernels meet; with ``interference`` two jobs at
-                         a time are served, at speeds that are predicted for who meets
-                         (:mod:`gpusched_env.planning.interference`). No kernels in flight that keep their priority, no
-                         host and launch times
+Sharing of the GPU       Two speeds, ``first`` and ``beside``, whichever kernels meet; with ``interference`` the first
+                         job is served and those behind it that share four launches, at speeds that are predicted for
+                         who meets (:mod:`gpusched_env.planning.interference`). No kernels in flight that keep their
+                         priority, no host and launch times
+Price of time            That with which least is lost in futures that begin with an idle GPU, anew whenever rates have
+                         been seen for twice as long (:mod:`gpusched_env.planning.outlook`)
 Best-effort tenants      Always have a job, which is worth their weight; they are tried in the first place, too
 ======================== ===============================================================================================
 """

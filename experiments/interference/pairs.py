@@ -109,9 +109,9 @@ def simulate(device: str = "compiled", workers: int | None = None, on_progress: 
     """Every network beside every other one, among the fitted ones and among the unseen ones; some companies of more."""
     groups = [(fitted_networks(), gpu) for gpu in FITTED_ON] + [(list(UNSEEN), gpu) for gpu in UNSEEN_ON]
     kinds = [(group, launch, gpu) for group, gpu in groups for launch in LAUNCHES]
-    pairs = [SideBySide(two, *kind) for group, *kind in kinds for two in itertools.permutations(group, 2)]
+    alone = [SideBySide((name,), launch, gpu) for group, launch, gpu in kinds for name in group]
+    pairs = [SideBySide(two, launch, gpu) for group, launch, gpu in kinds for two in itertools.permutations(group, 2)]
     companies = [SideBySide(chosen, "host", gpu) for group, gpu in groups for chosen in _companies(group)]
-    alone = [SideBySide((name,), *kind) for group, *kind in kinds for name in group]
     rates = run_cells([*alone, *pairs, *companies], device, workers, on_progress)
     return Simulated(
         pairs=[_speeds(cell, rates) for cell in pairs], companies=[_speeds(cell, rates) for cell in companies]

@@ -74,7 +74,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
     With `interval_us` above 0, as some scenarios have it unless told otherwise, launching is left to a dispatcher
     (`gpusched_env.planning.interval`) and the agent is asked at the first decision epoch that is `interval_us` after
     the last decision: a few hundred times an episode instead of ten thousand. Action 0: who goes first is up to the
-    plan of all jobs (`gpusched_env.planning.plans`), as under the scheduler `moore(price=1.2)`. Then:
+    plan of all jobs (`gpusched_env.planning.plans`), about as under the scheduler `moore`. Then:
 
     - *Serve* tenant `s` first, with 0, 4 or 16 launches of all others together in flight. Its kernels have the most
       urgent stream priority, the others follow in the order of the plan, which is made anew when a job comes or goes.

@@ -359,7 +359,7 @@ class TenantFeature(Feature):
         "jobs.deadline_us, tenants.weight",
     )
     OLDEST_KEPT_DEAR = (
-        "the same if a microsecond costs 1.2 times what it earns on average",
+        "the same if a microsecond costs what it is worth",
         FLAG,
         0,
         1,

@@ -3,9 +3,9 @@
 The device itself is too slow to be asked thousands of times for each decision, and knows too much. Here the GPU is a
 machine that works on jobs as on fluids:
 
-* A job that is alone in service goes on at the profiled speed. With others there, the one that goes first and the next
-  one are served at the speeds of that pair (:mod:`gpusched_env.planning.interference`), the others wait: a dispatcher
-  holds all but the first to a few launches in flight, which the next one fills.
+* A job that is alone in service goes on at the profiled speed. With others there, the one that goes first is served
+  and those behind it that share a few launches in flight, as a dispatcher has it; the others wait. Speeds are those of
+  these jobs side by side (:mod:`gpusched_env.planning.interference`).
 * Where the speeds of pairs are not known, the one that goes first has the speed ``first``; the next ones share
   ``others``, each :data:`SHARE` of what those before it leave. Together they do more than one job's work at a time, as
   kernels of several jobs fill the GPU.

@@ -26,7 +26,6 @@ from gpusched_env.compiling import law
 from gpusched_env.reading import decoded
 from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.problem import Problem
 
 Floats = NDArray[np.float64]
 
@@ -81,11 +80,6 @@ def shipped_model() -> PairModel:
 def pair_speeds(knowledge: Knowledge) -> Floats:
     """Speeds of jobs of two tenants side by side, of the shipped model: see :func:`speed_table`."""
     return speed_table([tenant.demand for tenant in knowledge.tenants], shipped_model())
-
-
-def speeds_beside(problem: Problem) -> Floats:
-    """The same of a problem's tenants, for :meth:`~gpusched_env.scenarios.problem.Problem.once`."""
-    return pair_speeds(problem.knowledge)
 
 
 def speed_table(demands: Sequence[JobDemand], model: PairModel) -> Floats:

@@ -69,7 +69,7 @@ class Serve:
 
 
 BY_PLAN: Final = Serve(NOBODY, 4)
-"""What no decision says otherwise: about as the scheduler ``moore(price=1.2,others=4)`` does."""
+"""What no decision says otherwise: about as the scheduler ``moore`` does with that price and ``others=4``."""
 FREELY: Final = Serve(NOBODY, UNLIMITED)
 """What holds where decisions are about pauses and SMs: whatever is pending is launched, tenants with an objective at
 the most urgent priority and all others at the least, as controllers of co-location do
