@@ -69,6 +69,6 @@ __all__ = [
     "ARRIVAL", "AWAKE", "DEADLINE", "GONE", "IDLE", "NO_LIMIT", "RANDOM_STREAMS", "UNISSUED", "UNTOLD", "WAITING",
     "arrival_due", "arrival_numbers", "awaited", "awaits", "begin", "client", "come", "deadline_due", "delay",
     "draw_factor", "draw_variant", "gap_us", "go", "is_there", "issue", "job", "log_job", "log_rejection", "mark",
-    "new_job", "op", "operation_finished", "operation_issued", "program", "reject", "rejectable", "rules", "set_timer", "stream",
-    "thread", "thread_due", "thread_ops", "throttle", "uniform",
+    "new_job", "op", "operation_finished", "operation_issued", "program", "reject", "rejectable", "rules",
+    "set_timer", "stream", "thread", "thread_due", "thread_ops", "throttle", "uniform",
 ]  # fmt: skip
