@@ -11,6 +11,7 @@ from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.device import OpenDevice
 from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.scheduling.view import View
 
 
@@ -41,6 +42,11 @@ class BlockGpu:
         return self._device.time_us
 
     @property
+    def timeline(self) -> Timeline:
+        """What has happened on it."""
+        return self._device.timeline
+
+    @property
     def busy_us(self) -> float:
         """Time that its SMs had blocks, mean over all SMs."""
         return self._device.costs.busy_sm_us / self.sms
@@ -60,7 +66,7 @@ class BlockGpu:
 
     def steps(self) -> NDArray[np.float64]:
         """Steps that have ended since the last call: job, number, arrival, begin on the host and end (us)."""
-        rows = self._device.timeline.jobs.array
+        rows = self.timeline.jobs.array
         new, self._shown = rows[self._shown :], len(rows)
         return new
 

@@ -46,10 +46,14 @@ def gpu_problem(fleet: FleetProblem, kind: GpuKind, *, variation: bool = False) 
             "variation": variation,
         }
     )
+    where = f"{fleet.name}: GPUs of kind {kind.name}"
     try:
         built = build_problem(scenario)
     except InputError as error:
-        raise InputError(f"{fleet.name}: GPUs of kind {kind.name}: {error}") from error
+        raise InputError(f"{where}: {error}") from error
+    has_gb = built.gpu.memory_bytes / 1e9
+    if kind.memory_gb > has_gb:
+        raise InputError(f"{where}: memory_gb is {kind.memory_gb:g}, {kind.spec} has {has_gb:g}; claims must fit there")
     channels = max(built.gpu.channels, len(built.streams))
     return replace(built, gpu=msgspec.structs.replace(built.gpu, channels=channels))
 

@@ -25,7 +25,7 @@ MS = 1_000
 REPORT_US = 100 * MS
 PAUSE_US = 38.0 * MS
 BATCHES, LONG, LATER = range(3)
-KINDS = (GpuKind("toy", 2, 8.0, spec="toy-4sm"),)
+KINDS = (GpuKind("toy", 2, 1.0, spec="toy-4sm"),)
 LOG = [
     FleetEvent(0, "place", BATCHES, 0),
     FleetEvent(0, "place", LONG, 0),
@@ -54,9 +54,9 @@ RATIOS = [(17.5, 0.0), (15.0, 0.0), (19.0, 0.0), (0.0, 0.0)]
 def worked_by_hand(folder: Path) -> FleetProblem:
     """The problem of :data:`LOG`."""
     rows = [
-        (0, 0, 250.0 * MS, 0.5, 1.0, 10.0 * MS, 12.0 * MS),
-        (0, 1, 160.0 * MS, 1.0, 1.0, 20.0 * MS, 0.0),
-        (100 * MS, 1, 90.0 * MS, 1.0, 1.0, 30.0 * MS, 0.0),
+        (0, 0, 250.0 * MS, 0.5, 0.4, 10.0 * MS, 12.0 * MS),
+        (0, 1, 160.0 * MS, 1.0, 0.4, 20.0 * MS, 0.0),
+        (100 * MS, 1, 90.0 * MS, 1.0, 0.4, 30.0 * MS, 0.0),
     ]
     programs = tuple(
         write_workload(folder, name, [K(4, ms * 1e3), SYNC])
