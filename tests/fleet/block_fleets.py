@@ -41,7 +41,8 @@ LOG = [
 """Kernels take the whole GPU, one after the other. Milliseconds:
 
 * GPU 0, to 100: batches of 10, 10 after the last one, end at 10, 40, 70, 100 between iterations of 20, at 30, 60, 90.
-* At 110 training is told to sleep for 38, the first time for 2 more: batches end at 130, 150, 170, 200, iterations at 120, 190.
+* At 110 training is told to sleep for 38, the first time for 2 more: batches end at 130, 150, 170, 200, iterations at
+  120 and 190.
 * GPU 1, from 100: iterations of 30 end at 130, 160, 190, which is the last one.
 * At 200 training is moved; it has ended 5 iterations of 8. The next one, which sleeps until 228, ends at 248 on GPU 0
   and counts for nothing. Batches end at 220 and, asked at 230, at 258; at 250 nobody asks any more.
