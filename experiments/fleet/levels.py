@@ -27,11 +27,10 @@ S: Final = 1_000_000
 """A second, in microseconds."""
 SCHEDULERS: Final = {
     "shared": "mps",
-    "gpucolo": "gpucolo(slope_ms=-0.6,period_s=0.5,outer=0,first_share=100)",
+    "gpucolo": "gpucolo(slope_ms=-0.6,period_s=0.25,outer=0,first_share=100)",
 }
-"""What runs on each GPU for a control of the rate model. GPUColo's inner tier acts every half second here, so that it
-has settled within the seconds for which jobs stay; programs are ten times as short as the paper's, and the slope that
-much steeper. Its outer tier, every 100 s, does not act."""
+"""What runs on each GPU for a control of the rate model. GPUColo's inner tier acts every quarter of a second, as jobs
+stay for seconds; programs are some twenty times as short as the paper's. Its outer tier, every 100 s, does not act."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,8 @@ class BlockLevel:
     device: str = "compiled"
     seed: int = 0
     variation: bool = False
+    scheduler: str = ""
+    """On each GPU, whatever the control; else that of :data:`SCHEDULERS`."""
 
     def __call__(self, problem: FleetProblem) -> Blocks:
         """For one run.
@@ -54,6 +55,8 @@ class BlockLevel:
         return cast("OpenDevice", new_device(self.device))
 
     def _scheduler(self, control: str) -> Scheduler:
+        if self.scheduler:
+            return new_scheduler(self.scheduler)
         if control not in SCHEDULERS:
             raise InputError(
                 f"block by block no scheduler stands for the control {control!r}; there are {', '.join(SCHEDULERS)}"
@@ -67,9 +70,9 @@ class SmallFleet:
 
     gpus: int = 16
     jobs: int = 40
-    seconds: float = 20.0
-    report_us: int = S
-    restart_us: int = S
+    seconds: float = 5.0
+    report_us: int = S // 2
+    restart_us: int = S // 2
     inference_to_training: float = 3.0
     device: str = "compiled"
     """Whose times alone jobs have."""

@@ -6,10 +6,10 @@ jobs come to the same dispatchers twice. Once GPUs follow rates; once each of th
 GPUColo's controller on it, that runs the recorded programs block by block. The difference is the error of every figure
 of a larger fleet, whose GPUs follow rates only.
 
-Fleets are small: 16 GPUs, 40 jobs and 10 seconds, with a report a second. Half of the jobs are there at the start.
-Three of four are inference, of an activity of 0.1 to 0.5; they stay for 1 to 5 seconds, and training has as much work.
-SLOs are 1.69 times the latency alone, as in GPUColo's fleet. GPUColo's inner tier acts every half second, in place of
-4, and its outer tier not at all; rates have it settled from the first report on.
+Fleets are small: 16 GPUs, 40 jobs and 5 seconds, with two reports a second. Half of the jobs are there at the start.
+Three of four are inference, of an activity of 0.1 to 0.5; they stay for 0.5 to 2.5 seconds, and training has as much work.
+SLOs are 1.69 times the latency alone, as in GPUColo's fleet. GPUColo's inner tier acts four times a second, in place
+of every 4 seconds, and its outer tier not at all; rates have it settled from the first report on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gpusched_env.fleet.device import FleetRun, run_fleet
 
 LEVELS: Final = ("blocks", "rates")
 SEED: Final = 0
-SECONDS: Final = 10.0
+SECONDS: Final = 5.0
 NAMES: Final = {
     "no-colocation": "No co-location",
     "separate(inference=3)": "Separate, 3 to 1",
