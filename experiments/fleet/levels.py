@@ -76,6 +76,8 @@ class SmallFleet:
     inference_to_training: float = 3.0
     device: str = "compiled"
     """Whose times alone jobs have."""
+    rates: str = "block-level"
+    """Of :func:`~gpusched_env.data.fleet_rates.shipped_rates`."""
 
     def problem(self, seed: int) -> FleetProblem:
         """Half of the jobs are there at the start; the others come within two thirds of the time."""
@@ -96,7 +98,7 @@ class SmallFleet:
             programs.append(program)
         kinds = (GpuKind("H100", self.gpus, 80.0, spec=RECORDED_ON),)
         times = {"report_us": self.report_us, "restart_us": self.restart_us}
-        rates = shipped_rates()
+        rates = shipped_rates(self.rates)
         return FleetProblem(
             f"{self.jobs} jobs, seed {seed}", np.array(rows, JOB), kinds, rates, horizon_us, programs=tuple(programs),
             **times,

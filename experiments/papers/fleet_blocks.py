@@ -7,9 +7,9 @@ GPUColo's controller on it, that runs the recorded programs block by block. The 
 of a larger fleet, whose GPUs follow rates only.
 
 Fleets are small: 16 GPUs, 40 jobs and 5 seconds, with two reports a second. Half of the jobs are there at the start.
-Three of four are inference, of an activity of 0.1 to 0.5; they stay for 0.5 to 2.5 seconds, and training has as much work.
-SLOs are 1.69 times the latency alone, as in GPUColo's fleet. GPUColo's inner tier acts four times a second, in place
-of every 4 seconds, and its outer tier not at all; rates have it settled from the first report on.
+Three of four are inference, of an activity of 0.1 to 0.5; they stay for 0.5 to 2.5 seconds, and training has as much
+work. SLOs are 1.69 times the latency alone, as in GPUColo's fleet. GPUColo's inner tier acts four times a second, in
+place of every 4 seconds, and its outer tier not at all; rates have it settled from the first report on.
 """
 
 from __future__ import annotations
