@@ -99,8 +99,8 @@ def _problem(options: FleetOptions) -> FleetProblem:
     traced = options.pai is not None or options.philly is not None
     if options.seconds is not None and not traced:
         gpus = options.gpus or SmallFleet.gpus
-        jobs = round(gpus * SmallFleet.jobs / SmallFleet.gpus)
-        return SmallFleet(gpus=gpus, jobs=jobs, seconds=options.seconds, rates=options.rates).problem(options.seed)
+        wanted = round(gpus * SmallFleet.jobs / SmallFleet.gpus)
+        return SmallFleet(gpus=gpus, jobs=wanted, seconds=options.seconds, rates=options.rates).problem(options.seed)
     if options.seconds is not None or options.blocks:
         raise InputError("--blocks needs --seconds, without --pai and --philly: jobs of traces have no programs")
     if options.pai is not None:
@@ -122,7 +122,7 @@ def _run(dispatcher: Dispatcher, problem: FleetProblem, options: FleetOptions) -
 
     level = BlockLevel() if options.blocks else None
     if options.shards is None and options.ray_address is None:
-        return run_fleet(dispatcher, problem, blocks=level and level(problem))
+        return run_fleet(dispatcher, problem, blocks=None if level is None else level(problem))
     try:
         return run_in_shards(dispatcher, problem, options.shards or 1, options.ray_address, level)
     except ModuleNotFoundError as error:

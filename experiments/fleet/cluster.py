@@ -236,11 +236,12 @@ def _run(
         else:
             while not isinstance(command := dispatcher.decide(view), Wait):
                 view = fleet.apply(command)
-        waiting = np.count_nonzero((state.gpu_of == WAITS) & (state.arrival_us <= state.clock[NOW]))
-        counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), waiting
+        queued = np.count_nonzero((state.gpu_of == WAITS) & (state.arrival_us <= state.clock[NOW]))
+        counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), queued
         later = fleet.advance()
         if later is None:
             break
         view = later
     shards.collect(state)
-    return FleetRun(problem, state, fleet.log, *counts, level=level)
+    used, running, waiting = counts
+    return FleetRun(problem, state, fleet.log, used, running, waiting, level)

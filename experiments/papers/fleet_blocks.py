@@ -120,7 +120,7 @@ class Paper(Reproduction):
     @functools.cached_property
     def both(self) -> dict[str, tuple[LevelFigures, LevelFigures]]:
         """By dispatcher: block by block, by rates."""
-        return {who: tuple(self.runs[FleetAtLevel(who, level)] for level in LEVELS) for who in NAMES}  # type: ignore[misc]
+        return {who: (self.runs[FleetAtLevel(who, "blocks")], self.runs[FleetAtLevel(who, "rates")]) for who in NAMES}
 
     def _errors(self, figure: str) -> list[float]:
         """Of each dispatcher: by rates over block by block, less one."""

@@ -210,4 +210,6 @@ def run_fleet(
             view = fleet.apply(command)
         counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), len(view.waiting)
         view = fleet.advance()
-    return FleetRun(problem, state, fleet.log, *counts, level="rates" if blocks is None else blocks.level)
+    used, running, waiting = counts
+    level = "rates" if blocks is None else blocks.level
+    return FleetRun(problem, state, fleet.log, used, running, waiting, level)

@@ -57,7 +57,7 @@ class CompiledFleet:
 
     def run(self, dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
         """A rule to the horizon."""
-        return run_fleet(dispatcher, problem, blocks=self.level and self.level(problem))
+        return run_fleet(dispatcher, problem, blocks=None if self.level is None else self.level(problem))
 
 
 class PlainFleet(CompiledFleet):
@@ -69,7 +69,7 @@ class PlainFleet(CompiledFleet):
     encodes = staticmethod(encode)
 
     def run(self, dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
-        blocks = self.level and self.level(problem)
+        blocks = None if self.level is None else self.level(problem)
         return run_fleet(dispatcher, problem, compiled=False, asked=True, blocks=blocks)
 
 
