@@ -9,7 +9,7 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fleet.levels import BlockLevel, SmallFleet
-from gpusched_env.experiments.papers.fleet_blocks import NAMES, FleetAtLevel, LevelFigures, Paper
+from gpusched_env.experiments.papers.fleet_blocks import NAMES, SEEDS, FleetAtLevel, LevelFigures, Paper
 
 BLOCKS = LevelFigures(
     gpus=10.0, running=14.0, violations=0.2, late_requests=0.1, latency=0.8, training_stretch=1.5, training_done=0.5,
@@ -34,8 +34,8 @@ def test_errors_are_those_of_rates() -> None:
     page = paper.markdown()
     assert "With GPUColo 20% of the inference jobs violate their SLO block by block, and 5% by rates." in page
     assert "| GPUColo | blocks | 10.0 | 14.0 | 20.0% | 10.0% | 0.80 | 1.50 | 50% |" in page
-    assert "4,000 decisions" in page
-    assert len(paper.data()["runs"]) == 2 * len(NAMES)
+    assert "8,000 decisions" in page
+    assert len(paper.data()["runs"]) == 2 * len(SEEDS) * len(NAMES)
 
 
 def test_a_cell_runs_at_both_levels() -> None:
