@@ -27,8 +27,8 @@ NOTEBOOKS := $(wildcard experiments/notebooks/*.ipynb)
 EXECUTED := $(if $(filter off,$(EXECUTE)),,$(NOTEBOOKS:experiments/notebooks/%=build/notebooks/%))
 
 RANKINGS := $(wildcard $(addprefix docs/results/,*.json headroom/*.json saturated/*.json serving/*.json tiles/*.json))
-PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-rates gpucolo gpucolo-fleet \
-	recordings shared-memory-agent spawn task-queue-agent
+PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-blocks fleet-rates gpucolo \
+	gpucolo-fleet recordings shared-memory-agent spawn task-queue-agent
 
 .PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results again docs docs-serve reference clean
 

@@ -1,10 +1,10 @@
 """What controllers of co-location share: who is inference and who training, what a batch took, and the knobs.
 
 Inference are the tenants with an objective, training those without whose jobs wait for each other; others are left
-alone. What is measured is the mean turnaround of inference batches in a period, what is aimed at the mean of their
-objectives (Chen, Subramaniyan and Wang, GPUColo, ICDCS 2024, section on the inner controller). Knobs are percentages of
-the SMs, as MPS has them, and the pause of training hosts between iterations; between two changes of them kernels go
-straight to their streams.
+alone. What is measured is the mean turnaround of inference batches in a period, what is aimed at the mean of the
+objectives of those tenants that had one (Chen, Subramaniyan and Wang, GPUColo, ICDCS 2024, section on the inner
+controller). Knobs are percentages of the SMs, as MPS has them, and the pause of training hosts between iterations;
+between two changes of them kernels go straight to their streams.
 
 Where both have SMs in common, training is an MPS client of lower priority (NVIDIA, *Multi-Process Service*,
 CUDA_MPS_CLIENT_PRIORITY). At equal priority the simulated GPU hands out blocks in the order in which kernels came, and
@@ -18,6 +18,7 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.baselines.mps import sm_cap
 from gpusched_env.baselines.pass_through import PassThrough
@@ -62,14 +63,18 @@ class Colocated(PassThrough, ABC):
         self._sms = knowledge.gpu.sms
         below = [int(row in self.training) for row, _ in tenants]
         self._priorities = stream_priorities(below, knowledge.gpu.priorities)
-        goals = [knowledge.tenants[row].slo_us for row in self.inference]
-        self.goal_us = sum(goals) / len(goals) if goals else math.inf
+        self._goals_us = [knowledge.tenants[row].slo_us for row in self.inference]
+        self.goal_us = self._goal_us(np.ones(len(self.inference), bool))
         """What a batch should take."""
         self.pause_us, self.training_share, self.inference_share = 0.0, 100.0, 100.0
         """The knobs; shares in percent."""
-        self._done = [0] * len(knowledge.tenants)
+        self._reached: tuple[float, ...] = ()
+        """Knobs at which all tenants are."""
+        self._done = np.zeros(len(self.inference))
         self._took_us: list[float] = []
         """What batches took since the period began."""
+        self._served = np.zeros(len(self.inference), bool)
+        """Whose these were."""
         self._due_us = self.period_us
         self.periods: list[tuple[float, float, float, float]] = []
         """Of each: its end, what a batch took, then the pause set anew (all us), and training's share (percent)."""
@@ -86,25 +91,50 @@ class Colocated(PassThrough, ABC):
     def decide(self, view: View) -> Command:
         """What the knobs say first, then whatever is pending."""
         tenants = view.tenants.array
-        for row in self.inference:
-            if tenants[row, DONE] > self._done[row]:
-                self._done[row] = int(tenants[row, DONE])
-                self._took_us.append(float(tenants[row, LAST_US]))
+        done = tenants[self.inference, DONE]
+        for place in np.flatnonzero(done > self._done).tolist():
+            self._took_us.append(float(tenants[self.inference[place], LAST_US]))
+            self._served[place] = True
+        self._done = done
         while view.time_us >= self._due_us:
             batch_us = sum(self._took_us) / len(self._took_us) if self._took_us else math.nan
+            self.goal_us = self._goal_us(self._served)
             self.control(batch_us)
             self.periods.append((self._due_us, batch_us, self.pause_us, self.training_share))
             self._due_us += self.period_us
             self._took_us = []
-        for row in (*self.inference, *self.training):
-            command = self._knob(row, tenants[row].tolist())
-            if command is not None:
-                return command
+            self._served[:] = False
+        command = self._next_knob(tenants)
+        if command is not None:
+            return command
         oldest = oldest_row(view)
         if oldest is not None:
             kernel = view.pending.array[oldest]
             return Launch(int(kernel[ID]), self._priorities[int(kernel[TENANT])])
         return Wait(self._due_us) if self._due_us < math.inf else WAIT
+
+    def _goal_us(self, served: NDArray[np.bool_]) -> float:
+        """Mean of the objectives of inference that was served; as it was, if none was."""
+        goals = [goal_us for goal_us, there in zip(self._goals_us, served.tolist(), strict=True) if there]
+        if not goals:
+            return self.goal_us if self._goals_us else math.inf
+        return sum(goals) / len(goals)
+
+    def _next_knob(self, tenants: NDArray[np.float64]) -> Command | None:
+        """What brings the next tenant to the knobs that is not there and may be."""
+        knobs = (self.pause_us, self.training_share, self.inference_share)
+        if knobs == self._reached:
+            return None
+        reached = True
+        for row in (*self.inference, *self.training):
+            state = tenants[row].tolist()
+            command = self._knob(row, state)
+            if command is not None:
+                return command
+            reached = reached and bool(state[PARTITIONABLE] and (row not in self.training or state[THROTTLABLE]))
+        if reached:
+            self._reached = knobs
+        return None
 
     def _knob(self, row: int, state: list[float]) -> Command | None:
         """What brings a tenant to the knobs, if it is not there and may be."""

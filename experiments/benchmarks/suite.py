@@ -18,6 +18,7 @@ from gpusched_env.experiments.benchmarks.environments import (
     vector_cartpole,
     vector_decisions,
 )
+from gpusched_env.experiments.benchmarks.fleets import lockstep, separate
 from gpusched_env.experiments.benchmarks.mechanisms import pairs, periods_of_cores, tasks
 from gpusched_env.experiments.benchmarks.policies import Kind, network_decisions, scheduler_decisions
 from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
@@ -63,6 +64,8 @@ class BenchmarkSizes:
     kernels: int = 800
     mechanism_copies: int = 8
     pairs: int = 100
+    fleet_gpus: int = 16
+    fleet_reports: int = 10
     policy_states: int = 1000
     torch_states: int = 100
 
@@ -89,7 +92,7 @@ class Row:
 
 def measure(sizes: BenchmarkSizes, on_progress: Callable[[int, float], None] = lambda done, share: None) -> Timings:
     """Measure everything; ``on_progress`` is told how many groups of measurements are done, and their share."""
-    groups = [_environments, _scaling, _mechanisms, _policies]
+    groups = [_environments, _scaling, _mechanisms, _fleets, _policies]
     if importlib.util.find_spec("sb3_contrib") is not None:
         groups.append(_learning)
     timings: Timings = {}
@@ -138,6 +141,11 @@ def _mechanisms(sizes: BenchmarkSizes) -> dict[str, Measurement]:
         "periods": periods_of_cores(copies, threads),
         "tasks": tasks(),
     }
+
+
+def _fleets(sizes: BenchmarkSizes) -> dict[str, Measurement]:
+    size = sizes.fleet_gpus, sizes.fleet_reports
+    return {"fleet": lockstep(*size), "fleet_separate": separate(*size)}
 
 
 def _policies(sizes: BenchmarkSizes) -> dict[str, Measurement]:
@@ -232,6 +240,8 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
         Row("... by tiles", rate("pairs_tile"), "pairs/s", 5e2),
         Row("periods of four CPU cores beside a GPU, 2 threads", rate("periods"), "periods/s", 1e4),
         Row("tasks of a persistent search", rate("tasks"), "tasks/s", 2e6),
+        Row("16 GPUs of a fleet, block by block", rate("fleet"), "decisions/s"),
+        Row("... of separate runs of them", 100.0 * speed("fleet", "fleet_separate"), "%", 80.0),
         Row("first use, compilation included", seconds(timings["first_use"][0]), "s", 40.0, at_least=False),
         Row("every later start", seconds(timings["first_use_cached"][0]), "s"),
     ]

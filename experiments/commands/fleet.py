@@ -25,8 +25,15 @@ class FleetOptions:
         typer.Option(metavar="A,B,...", help="Of no-colocation, separate, first-fit, gslice, gpucolo, with options."),
     ] = "no-colocation,gslice,gpucolo"
     days: Annotated[float, typer.Option(min=0.01, max=57.0, help="Length.")] = 7.0
-    gpus: Annotated[int, typer.Option(min=1, max=1_000_000, help="Of 32 GB.")] = 6500
+    gpus: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Of 32 GB. Default: 6500, with --seconds 16 of 80 GB.")
+    ] = None
     scale: Annotated[float, typer.Option(min=0.0001, max=10.0, help="Of the drawn jobs; 1 is for 6,500 GPUs.")] = 1.0
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.1, max=3600.0, help="A small fleet for so long, whose jobs run recorded programs."),
+    ] = None
+    blocks: Annotated[bool, typer.Option("--blocks", help="Simulate its GPUs block by block; needs --seconds.")] = False
     seed: FirstSeed = 0
     rates: Annotated[str, typer.Option(help="block-level, or published: GPUColo's Figure 6.")] = "block-level"
     pai: Annotated[
@@ -74,18 +81,28 @@ def fleet(options: FleetOptions) -> None:
         ]
         heads = ("dispatcher", "GPUs in use", "jobs on GPUs", "violations", "late requests", "energy, kWh")
         output_console().print(Table(problem.name, heads, rows))
-        write("--json", lambda: {"schema": "gpusched-fleet/1", "rates": options.rates, "dispatchers": found})
+        level = "blocks" if options.blocks else "rates"
+        head = {"schema": "gpusched-fleet/1", "level": level, "rates": options.rates}
+        write("--json", lambda: {**head, "dispatchers": found})
 
 
 def _problem(options: FleetOptions) -> FleetProblem:
     from gpusched_env.data.fleet_rates import shipped_rates
     from gpusched_env.errors import InputError
+    from gpusched_env.experiments.fleet.levels import SmallFleet
     from gpusched_env.fleet.problem import FleetProblem, GpuKind
     from gpusched_env.workload.fleet.generated import DAY_US, MOST_GB, FleetTrace
     from gpusched_env.workload.fleet.importing import read_pai, read_philly
 
     if options.pai is not None and options.philly is not None:
         raise InputError("--pai and --philly: a fleet has the jobs of one trace")
+    traced = options.pai is not None or options.philly is not None
+    if options.seconds is not None and not traced:
+        gpus = options.gpus or SmallFleet.gpus
+        wanted = round(gpus * SmallFleet.jobs / SmallFleet.gpus)
+        return SmallFleet(gpus=gpus, jobs=wanted, seconds=options.seconds, rates=options.rates).problem(options.seed)
+    if options.seconds is not None or options.blocks:
+        raise InputError("--blocks needs --seconds, without --pai and --philly: jobs of traces have no programs")
     if options.pai is not None:
         name, jobs = "Jobs of Alibaba's trace", read_pai(*options.pai)
     elif options.philly is not None:
@@ -93,19 +110,21 @@ def _problem(options: FleetOptions) -> FleetProblem:
     else:
         trace = FleetTrace(days=options.days, scale=options.scale)
         name, jobs = "Drawn jobs", trace.draw(options.seed)
-    kinds = (GpuKind("V100M32", options.gpus, MOST_GB),)
+    kinds = (GpuKind("V100M32", options.gpus or 6500, MOST_GB),)
     return FleetProblem(name, jobs, kinds, shipped_rates(options.rates), round(options.days * DAY_US))
 
 
 def _run(dispatcher: Dispatcher, problem: FleetProblem, options: FleetOptions) -> FleetRun:
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.fleet.cluster import run_in_shards
+    from gpusched_env.experiments.fleet.levels import BlockLevel
     from gpusched_env.fleet.device import run_fleet
 
+    level = BlockLevel() if options.blocks else None
     if options.shards is None and options.ray_address is None:
-        return run_fleet(dispatcher, problem)
+        return run_fleet(dispatcher, problem, blocks=None if level is None else level(problem))
     try:
-        return run_in_shards(dispatcher, problem, options.shards or 1, options.ray_address)
+        return run_in_shards(dispatcher, problem, options.shards or 1, options.ray_address, level)
     except ModuleNotFoundError as error:
         raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.fleet.blocks import Blocks
 from gpusched_env.fleet.compiled import advance_compiled, pack_compiled
 from gpusched_env.fleet.device import Fleet, FleetRun
 from gpusched_env.fleet.dispatcher import Dispatcher, Wait
@@ -28,13 +29,15 @@ MOVED: Final = ("left_us", "ready_us", "served_us", "ratio_us", "late_us")
 KEPT: Final = ("sleep_us", "share", "ratio", "used_us", "busy_us")
 """Columns of a GPU that it reports."""
 Rows = dict[int, tuple[float, ...]]
+MakeBlocks = Callable[[FleetProblem], Blocks]
 
 
 class Shard:
     """Some GPUs of a fleet."""
 
-    def __init__(self, problem: FleetProblem, first: int, last: int) -> None:
-        """GPUs ``first`` to ``last - 1``."""
+    def __init__(self, problem: FleetProblem, first: int, last: int, blocks: MakeBlocks | None = None) -> None:
+        """GPUs ``first`` to ``last - 1``; ``blocks``: makes what simulates them, in place of rates."""
+        self._advance: Any = advance_compiled if blocks is None else blocks(problem)
         self._problem, self._gpus = problem, slice(first, last)
         self._state = new_state(problem)
         self._state.clock[TOP] = last
@@ -64,7 +67,7 @@ class Shard:
             state.count[gpu] = len(jobs)
             state.slots[gpu, : len(jobs)] = jobs
         before = self._running()
-        advance_compiled(state, control, problem.rates, problem.report_us, problem.restart_us)
+        self._advance(state, control, problem.rates, problem.report_us, problem.restart_us)
         ended = [job for job in before if state.ended_us[job] >= 0]
         return ended, state.ended_us[ended].tolist(), [getattr(state, name)[self._gpus].copy() for name in KEPT]
 
@@ -140,7 +143,13 @@ class Shards:
                     getattr(state, name)[job] = value
 
 
-def run_in_shards(dispatcher: Dispatcher, problem: FleetProblem, shards: int, address: str | None = None) -> FleetRun:
+def run_in_shards(
+    dispatcher: Dispatcher,
+    problem: FleetProblem,
+    shards: int,
+    address: str | None = None,
+    blocks: MakeBlocks | None = None,
+) -> FleetRun:
     """As :func:`~gpusched_env.fleet.device.run_fleet`, with the GPUs in shards.
 
     Args:
@@ -149,6 +158,7 @@ def run_in_shards(dispatcher: Dispatcher, problem: FleetProblem, shards: int, ad
         shards: how many, at most one a GPU.
         address: of a Ray cluster (``host:port``, ``auto``, ``local`` for one of this machine) whose actors they are;
             ``None``: objects of this process.
+        blocks: simulate GPUs block by block, by what this makes in each shard (it is sent to actors).
 
     Raises:
         InputError: too many or no shards, or no cluster at ``address``.
@@ -158,8 +168,9 @@ def run_in_shards(dispatcher: Dispatcher, problem: FleetProblem, shards: int, ad
         raise InputError(f"{shards} shards of {problem.gpus} GPUs; must be at least 1 and at most one a GPU")
     bounds = [problem.gpus * number // shards for number in range(shards + 1)]
     if address is None:
-        own = [Shard(problem, first, last) for first, last in itertools.pairwise(bounds)]
-        return _run(dispatcher, problem, [_Handle("", _method(shard), lambda found: found) for shard in own], bounds)
+        own = [Shard(problem, first, last, blocks) for first, last in itertools.pairwise(bounds)]
+        handles = [_Handle("", _method(shard), lambda found: found) for shard in own]
+        return _run(dispatcher, problem, handles, bounds, level_of(blocks))
     import ray
 
     try:
@@ -172,11 +183,11 @@ def run_in_shards(dispatcher: Dispatcher, problem: FleetProblem, shards: int, ad
         names = [
             f"shard {n} of {shards} (GPUs {first} to {last - 1})" for n, (first, last) in enumerate(pairs, start=1)
         ]
-        actors = [remote.remote(shared, first, last) for first, last in pairs]
+        actors = [remote.remote(shared, first, last, blocks) for first, last in pairs]
         handles = [
             _Handle(name, _remote_method(actor), _waited(name)) for name, actor in zip(names, actors, strict=True)
         ]
-        return _run(dispatcher, problem, handles, bounds)
+        return _run(dispatcher, problem, handles, bounds, level_of(blocks))
     finally:
         ray.shutdown()
 
@@ -204,7 +215,14 @@ def _waited(name: str) -> Callable[[Any], Any]:
     return wait
 
 
-def _run(dispatcher: Dispatcher, problem: FleetProblem, handles: Sequence[_Handle], bounds: Sequence[int]) -> FleetRun:
+def level_of(blocks: MakeBlocks | None) -> str:
+    """What results call it."""
+    return "rates" if blocks is None else Blocks.level
+
+
+def _run(
+    dispatcher: Dispatcher, problem: FleetProblem, handles: Sequence[_Handle], bounds: Sequence[int], level: str
+) -> FleetRun:
     shards = Shards(problem, handles, bounds)
     fleet = Fleet(problem, dispatcher.control, advance=shards)
     rule: PackingRule | None = getattr(dispatcher, "rule", None)
@@ -218,11 +236,12 @@ def _run(dispatcher: Dispatcher, problem: FleetProblem, handles: Sequence[_Handl
         else:
             while not isinstance(command := dispatcher.decide(view), Wait):
                 view = fleet.apply(command)
-        waiting = np.count_nonzero((state.gpu_of == WAITS) & (state.arrival_us <= state.clock[NOW]))
-        counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), waiting
+        queued = np.count_nonzero((state.gpu_of == WAITS) & (state.arrival_us <= state.clock[NOW]))
+        counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), queued
         later = fleet.advance()
         if later is None:
             break
         view = later
     shards.collect(state)
-    return FleetRun(problem, state, fleet.log, *counts)
+    used, running, waiting = counts
+    return FleetRun(problem, state, fleet.log, used, running, waiting, level)

@@ -2,8 +2,9 @@
 
 Jobs are drawn with the published statistics of Alibaba's PAI trace: they are no trace. None of the paper's counts of
 GPUs is among these statistics but that without co-location, which is the number of jobs at a time. GPUs follow a rate
-model that is fitted block by block ([its page](fleet-rates.md)); *as published* has what training does to batches from
-the paper's Figure 6 instead. Reports, and decisions of the dispatcher, come every minute (in the paper every second).
+model that is fitted block by block ([its page](fleet-rates.md)), and beside which a small fleet was run block by block
+([its page](fleet-blocks.md)); *as published* has what training does to batches from the paper's Figure 6 instead.
+Reports, and decisions of the dispatcher, come every minute (in the paper every second).
 
 The paper lets a job's SLO be 0.96 of its length in the trace, at which its simulator then runs it. Here a latency
 follows from who shares the GPU: alone it is 0.59 of the SLO, as that of the twelve jobs of Figure 11. Inference stays

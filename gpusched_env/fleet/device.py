@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import IllegalCommand, InputError, did_you_mean
+from gpusched_env.fleet.blocks import Blocks
 from gpusched_env.fleet.compiled import advance_compiled, run_windows_compiled
 from gpusched_env.fleet.dispatcher import KNOWN, Command, Dispatcher, FleetView, Move, Place, Wait
 from gpusched_env.fleet.problem import FleetProblem
@@ -40,7 +41,8 @@ class Fleet:
         Args:
             problem: its GPUs and jobs.
             control: what runs on each GPU.
-            advance: to the next report: compiled, the same text as plain Python, or in shards.
+            advance: to the next report: rates, compiled or the same text as plain Python;
+                :class:`~gpusched_env.fleet.blocks.Blocks`; or shards.
 
         Raises:
             InputError: there is no such control.
@@ -125,6 +127,8 @@ class FleetRun:
     """(reports,) jobs on GPUs."""
     waiting: NDArray[np.int64]
     """(reports,) jobs that have arrived and are on none."""
+    level: str = "rates"
+    """How GPUs were simulated: a model of ``rates``, or ``blocks``."""
 
     @property
     def gpus(self) -> float:
@@ -168,7 +172,14 @@ class FleetRun:
         return float(took_us.sum() / jobs["work_us"][done].sum()) if done.any() else math.nan
 
 
-def run_fleet(dispatcher: Dispatcher, problem: FleetProblem, *, compiled: bool = True, asked: bool = False) -> FleetRun:
+def run_fleet(
+    dispatcher: Dispatcher,
+    problem: FleetProblem,
+    *,
+    compiled: bool = True,
+    asked: bool = False,
+    blocks: Blocks | None = None,
+) -> FleetRun:
     """Run a dispatcher to the horizon.
 
     Args:
@@ -176,16 +187,17 @@ def run_fleet(dispatcher: Dispatcher, problem: FleetProblem, *, compiled: bool =
         problem: its GPUs and jobs.
         compiled: whether to run compiled code, or the same text as plain Python.
         asked: ask it for each command, as if it was no rule.
+        blocks: simulate GPUs block by block, in place of rates.
 
     Raises:
         IllegalCommand: from the dispatcher.
     """
-    fleet = Fleet(problem, dispatcher.control, advance_compiled if compiled else advance)
+    fleet = Fleet(problem, dispatcher.control, blocks or (advance_compiled if compiled else advance))
     rule: PackingRule | None = getattr(dispatcher, "rule", None)
     view: FleetView | None = fleet.reset()
     reports = -(-problem.horizon_us // problem.report_us)
     counts, state = np.zeros((3, reports), np.int64), fleet.state
-    if rule is not None and not asked:
+    if rule is not None and not asked and blocks is None:
         windows = run_windows_compiled if compiled else run_windows
         control = CONTROLS.index(dispatcher.control)
         windows(state, rule, control, problem.rates, problem.report_us, problem.restart_us, counts)
@@ -198,4 +210,6 @@ def run_fleet(dispatcher: Dispatcher, problem: FleetProblem, *, compiled: bool =
             view = fleet.apply(command)
         counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), len(view.waiting)
         view = fleet.advance()
-    return FleetRun(problem, state, fleet.log, *counts)
+    used, running, waiting = counts
+    level = "rates" if blocks is None else blocks.level
+    return FleetRun(problem, state, fleet.log, used, running, waiting, level)

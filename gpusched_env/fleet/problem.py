@@ -22,7 +22,7 @@ class GpuKind:
     speed: float = 1.0
     """Of kernels, over those of the GPU that utilisations and steps were measured on."""
     spec: str = "v100-sxm"
-    """Name of the GPU whose power law it has."""
+    """Name of the GPU whose power law it has, and which is simulated block by block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,8 @@ class FleetProblem:
     within it."""
     restart_us: int = 10_000_000
     """Of a job that is moved or gets another share (paper, Section 3: 5 to 15 s)."""
+    programs: tuple[str, ...] = ()
+    """By job: the workload that it runs where GPUs are simulated block by block; rates need none."""
 
     def __post_init__(self) -> None:
         if not self.kinds or any(kind.count < 1 or kind.memory_gb <= 0 or kind.speed <= 0 for kind in self.kinds):

@@ -66,3 +66,35 @@ class Device(Protocol):
 
     def restore(self, snapshot: Any) -> View | None:
         """Return to a snapshot exactly; gives what ``advance`` gave there."""
+
+
+class OpenDevice(Device, Protocol):
+    """A device that is driven from outside while its scheduler runs: simulated ones are.
+
+    ``stop_us`` stands before :meth:`reset`, or whenever the device stands still, and is kept until it is set anew.
+    """
+
+    stop_us: float
+    """:meth:`advance` gives ``None`` there, too, when all that is due then has happened and the scheduler has been
+    asked; the next one goes on. ``inf``: nowhere; not before the present time."""
+
+    def come(self, tenant: int, jobs: int | None = None) -> None:
+        """A tenant that is a closed loop sends a job now, and the next ones as its arrivals say.
+
+        One that has not begun yet (``start_us``) begins so. One that has gone and still has a job in the system goes on
+        after that.
+
+        Args:
+            tenant: a closed loop without a number of jobs of its own.
+            jobs: after so many (1 or more) it goes; ``None``: when it is told to.
+
+        Raises:
+            IllegalCommand: it is there, or not such a tenant; nothing has changed.
+        """
+
+    def go(self, tenant: int) -> None:
+        """A tenant sends nothing any more; a job of it that is in the system goes on.
+
+        Raises:
+            IllegalCommand: it is not there, or no closed loop without a number of jobs; nothing has changed.
+        """

@@ -37,12 +37,14 @@ TINY = BenchmarkSizes(
     kernels=40,
     mechanism_copies=2,
     pairs=3,
+    fleet_gpus=2,
+    fleet_reports=1,
     policy_states=30,
     torch_states=2,
 )
 SECONDS = {
     "vector": 1e-6, "vector_cartpole": 8e-6, "single": 10e-6, "single_cartpole": 5e-6,
-    "interval": 100e-6, "interval_futures": 150e-6,
+    "interval": 100e-6, "interval_futures": 150e-6, "fleet": 50e-6, "fleet_separate": 45e-6,
     "pairs_row": 50e-6, "pairs_tile": 150e-6, "periods": 10e-6, "tasks": 0.1e-6,
     "autoreset": 2e-3, "ppo": 440e-6, "ppo_null": 400e-6, "ppo_large_batches": 40e-6, "ppo_large_batches_null": 30e-6,
     "kernel_alone": 5e-6, "kernel_alone_million": 7e-6, "two_tenants": 7e-6, "two_tenants_million": 28e-6,
@@ -80,6 +82,7 @@ def test_figures_are_medians_and_ratios_of_rounds() -> None:
     assert rows["... in torch over compiled"].value == pytest.approx(250.0)
     assert rows["first use, compilation included"].value == 25.0
     assert rows["... by tiles"].value == pytest.approx(1e6 / 150)
+    assert rows["... of separate runs of them"].value == pytest.approx(90.0)
     share = rows["... share of autoresets, not counted above"].value
     assert share == pytest.approx(100 * 2.0 / 3.0), "2 ms beside 1000 decisions of 1 us"
 

@@ -30,6 +30,16 @@ def test_the_command_runs_dispatchers_whole_and_in_shards(tmp_path: Path) -> Non
     assert figures(tmp_path, "--shards", "3") == whole
 
 
+def test_the_command_runs_a_small_fleet_at_both_levels(tmp_path: Path) -> None:
+    small = ["--seconds", "0.5", "--gpus", "2", "--seed", "1", "--dispatchers", "first-fit"]
+    found = {}
+    for level, options in (("rates", []), ("blocks", ["--blocks"]), ("shards", ["--blocks", "--shards", "2"])):
+        found[level] = figures(tmp_path, *small, *options)["first-fit"]
+        written = json.loads((tmp_path / "fleet.json").read_text())["level"]
+        assert written == ("rates" if level == "rates" else "blocks")
+    assert found["blocks"] == found["shards"] != found["rates"]
+
+
 def test_the_command_runs_a_trace(tmp_path: Path) -> None:
     log = tmp_path / "cluster_job_log"
     attempt = {"start_time": "2017-10-07 01:00:00", "end_time": "2017-10-07 02:00:00", "detail": [{"gpus": ["gpu0"]}]}
@@ -45,6 +55,11 @@ def test_wrong_input_is_one_error(tmp_path: Path) -> None:
         (["--philly", str(tmp_path / "none")], "none"),
         (["--rates", "guessed"], "no rates of a fleet are 'guessed'"),
         (["--pai", "a", "b", "--philly", "c"], "the jobs of one trace"),
+        (["--blocks"], "--blocks needs --seconds, without --pai and --philly"),
+        (
+            ["--seconds", "0.1", "--gpus", "2", "--blocks", "--dispatchers", "gslice"],
+            "no scheduler stands for the control",
+        ),
     ):
         done = CliRunner().invoke(app, [*SMALL, *options])
         assert isinstance(done.exception, InputError)

@@ -45,6 +45,7 @@ def test_the_devices_do_not_differ_and_everything_happens(device: str) -> None:
     assert {
         "refusals", "restarts", "training sleeps", "smaller shares", "late requests", "jobs wait", "jobs finish",
         "a rule", "random commands", "several kinds of GPUs", "control gslice", "control gpucolo-worst",
+        "block by block",
     } <= set(tally.features)  # fmt: skip
 
 

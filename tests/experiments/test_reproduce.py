@@ -174,7 +174,7 @@ def test_papers_are_found_by_their_modules() -> None:
 
     assert paper_names() == [
         "acs", "atos", "bwlock", "colocation-agent", "concurrency", "cusync", "eclip", "fikit", "fleet-agent",
-        "fleet-rates", "gpucolo", "gpucolo-fleet", "recordings", "shared-memory-agent", "spawn",
+        "fleet-blocks", "fleet-rates", "gpucolo", "gpucolo-fleet", "recordings", "shared-memory-agent", "spawn",
         "task-queue-agent",
     ]  # fmt: skip
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()

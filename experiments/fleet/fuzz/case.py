@@ -25,6 +25,8 @@ class GpusOfAKind(Stored, frozen=True, kw_only=True):
     count: Few = 1
     memory_gb: Positive = 16.0
     speed: Positive = 1.0
+    spec: str = "v100-sxm"
+    """Which is simulated, where GPUs are block by block."""
 
 
 class FleetJob(Stored, frozen=True, kw_only=True):
@@ -38,6 +40,8 @@ class FleetJob(Stored, frozen=True, kw_only=True):
     step_us: Positive = 50_000.0
     slo: Positive = 2.0
     """Of inference: over ``step_us``."""
+    program: str = ""
+    """That it runs, where GPUs are simulated block by block."""
 
 
 class FleetCase(Stored, frozen=True, kw_only=True):
@@ -50,6 +54,8 @@ class FleetCase(Stored, frozen=True, kw_only=True):
     report_us: Annotated[int, Meta(ge=1)] = 1_000_000
     reports: Annotated[int, Meta(ge=1, le=1000)] = 10
     restart_us: Count = 0
+    scheduler: str = ""
+    """On each GPU, which is simulated block by block; none: GPUs follow the rates."""
     rule: PackingRule | None = None
     """In place of random commands."""
     placed: Share = 0.8
@@ -67,17 +73,19 @@ class FleetCase(Stored, frozen=True, kw_only=True):
         Raises:
             InputError: it is not a valid one.
         """
+        jobs = sorted(self.jobs, key=lambda job: job.arrival_us)
         rows = [
             (
                 *(job.arrival_us, job.training, job.work_us, job.utilisation, job.memory_gb, job.step_us),
                 0.0 if job.training else job.slo * job.step_us,
             )
-            for job in sorted(self.jobs, key=lambda job: job.arrival_us)
+            for job in jobs
         ]
-        kinds = tuple(GpuKind(f"kind {n}", k.count, k.memory_gb, k.speed) for n, k in enumerate(self.kinds))
+        kinds = tuple(GpuKind(f"kind {n}", k.count, k.memory_gb, k.speed, k.spec) for n, k in enumerate(self.kinds))
         horizon_us = self.reports * self.report_us
         times = {"report_us": self.report_us, "restart_us": self.restart_us}
-        return FleetProblem("fuzz", np.array(rows, JOB), kinds, self.rates, horizon_us, **times)
+        programs = tuple(job.program for job in jobs) if self.scheduler else ()
+        return FleetProblem("fuzz", np.array(rows, JOB), kinds, self.rates, horizon_us, programs=programs, **times)
 
     def self_contained(self) -> FleetCase:
         """The same: it names nothing that has to be looked up."""

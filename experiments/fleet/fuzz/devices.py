@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gpusched_env.envs.fleet.encoding import CANDIDATES, WIDTH, encode, encode_compiled
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.fleet.cluster import run_in_shards
+from gpusched_env.experiments.fleet.levels import BlockLevel
 from gpusched_env.experiments.lib.names import device_from
 from gpusched_env.fleet.compiled import advance_compiled
 from gpusched_env.fleet.device import Fleet, FleetRun, run_fleet
@@ -22,13 +23,23 @@ from gpusched_env.fleet.windows import advance
 class CompiledFleet:
     """Compiled code; rules run in one piece."""
 
+    simulator = "compiled"
+    """Of GPUs that are simulated block by block."""
+    scheduler = ""
+    """On these; none: GPUs follow the rates."""
+
     advances: Callable[..., None] = staticmethod(advance_compiled)
     encodes: Callable[..., None] = staticmethod(encode_compiled)
 
     def reset(self, problem: FleetProblem, control: str) -> FleetView:
         """Time 0."""
-        self.fleet = Fleet(problem, control, self.advances)
+        self.fleet = Fleet(problem, control, self.advances if self.level is None else self.level(problem))
         return self.fleet.reset()
+
+    @property
+    def level(self) -> BlockLevel | None:
+        """How GPUs are simulated; ``None``: they follow the rates."""
+        return BlockLevel(self.simulator, scheduler=self.scheduler) if self.scheduler else None
 
     def apply(self, command: Command) -> FleetView:
         """Carry out a command."""
@@ -46,24 +57,27 @@ class CompiledFleet:
 
     def run(self, dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
         """A rule to the horizon."""
-        return run_fleet(dispatcher, problem)
+        return run_fleet(dispatcher, problem, blocks=None if self.level is None else self.level(problem))
 
 
 class PlainFleet(CompiledFleet):
     """The same text as plain Python; rules are asked for each command, as any dispatcher."""
 
+    simulator = "reference"
+
     advances = staticmethod(advance)
     encodes = staticmethod(encode)
 
     def run(self, dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
-        return run_fleet(dispatcher, problem, compiled=False, asked=True)
+        blocks = None if self.level is None else self.level(problem)
+        return run_fleet(dispatcher, problem, compiled=False, asked=True, blocks=blocks)
 
 
 class ShardedFleet(CompiledFleet):
     """Compiled code; rules run in two shards."""
 
     def run(self, dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
-        return run_in_shards(dispatcher, problem, min(2, problem.gpus))
+        return run_in_shards(dispatcher, problem, min(2, problem.gpus), blocks=self.level)
 
 
 DEVICES: Final = {"reference": PlainFleet, "compiled": CompiledFleet, "shards": ShardedFleet}

@@ -13,10 +13,24 @@ MEMORIES_GB = (4.0, 16.0, 32.0)
 REPORTS_US = (1, 1000, 1_000_000, 10_000_000, 60_000_000)
 KINDS = {1: 4, 2: 2, 3: 1}
 """How many, and their weights."""
+BLOCKS = 0.1
+"""Share of cases whose GPUs are simulated block by block."""
+TEACHING = "toy-4sm"
+PROGRAMS_US = {"toy_batch": 300.0, "toy_urgent": 210.0}
+"""And an iteration alone."""
+SCHEDULERS = (
+    "default-stream",
+    "mps",
+    "mps(urgent_share=75,other_share=50,client_priority=True)",
+    "gpucolo(slope_ms=-0.1,period_s=0.0007,outer=2,first_share=50)",
+)
 
 
 def draw_fleet(seed: int, episode: int) -> FleetCase:
     """The case of an episode: the same for the same two numbers."""
+    blocks = Dice(seed, episode, 3)
+    if blocks.chance(BLOCKS):
+        return _block_by_block(blocks)
     dice = Dice(seed, episode, 2)
     dice.tidy = dice.chance(0.5)
     report_us = dice.pick(REPORTS_US)
@@ -35,6 +49,41 @@ def draw_fleet(seed: int, episode: int) -> FleetCase:
         moved=dice.pick((0.0, 0.1, 0.5)),
         misused=0.2 if dice.chance(0.4) else 0.0,
         seed=dice.seed(),
+    )
+
+
+def _block_by_block(dice: Dice) -> FleetCase:
+    """Teaching GPUs and programs of a few kernels, which the readable device simulates in a moment."""
+    dice.tidy = dice.chance(0.5)
+    report_us = dice.pick((500, 1000, 3000))
+    kinds = dice.integer(1, 2)
+    return FleetCase(
+        kinds=tuple(GpusOfAKind(count=dice.integer(1, 2), memory_gb=1.0, spec=TEACHING) for _ in range(kinds)),
+        jobs=tuple(_program(dice, report_us) for _ in range(dice.log_integer(1, 8))),
+        rates=_rates(dice),
+        control="shared",
+        report_us=report_us,
+        reports=dice.log_integer(1, 6),
+        restart_us=dice.pick((0, report_us // 2, report_us, 2 * report_us)),
+        scheduler=dice.pick(SCHEDULERS),
+        rule=_rule(dice) if dice.chance(0.2) else None,
+        placed=dice.pick((0.9, 1.0)),
+        moved=dice.pick((0.0, 0.3, 0.6)),
+        seed=dice.seed(),
+    )
+
+
+def _program(dice: Dice, report_us: int) -> FleetJob:
+    program, step_us = dice.pick(tuple(PROGRAMS_US.items()))
+    return FleetJob(
+        arrival_us=dice.pick((0, dice.integer(0, 3) * report_us, dice.integer(0, 3 * report_us))),
+        training=1 if dice.chance(0.5) else 0,
+        work_us=dice.number(0.2, 5.0) * report_us,
+        utilisation=min(1.0, dice.number(0.1, 1.0)),
+        memory_gb=min(1.0, dice.number(0.05, 0.5)),
+        step_us=step_us,
+        slo=dice.number(0.8, 5.0),
+        program=program,
     )
 
 

@@ -63,6 +63,8 @@ class _FleetDuel:
         self.problem = case.problem()
         self.devices = (against(), device())
         """The trusted one comes first, here and in all pairs."""
+        for made in self.devices:
+            made.scheduler = case.scheduler
         self.comparison = DuelComparison()
         self.outcome = Outcome(features=_contents(case))
         self.dice = Dice(case.seed)
@@ -193,5 +195,6 @@ def _contents(case: FleetCase) -> set[str]:
         "a rule" if case.rule is not None else "random commands": True,
         "several kinds of GPUs": len(case.kinds) > 1,
         "noise": case.rates.noise > 0.0,
+        "block by block": bool(case.scheduler),
     }
     return {name for name, present in there.items() if present}

@@ -7,7 +7,7 @@ from gpusched_env.experiments.fleet.fuzz.duel import MakeFleet, play_fleet
 from gpusched_env.experiments.fuzz.trees import GONE, SECONDS, TreeShrinker, simpler_numbers
 
 ROUNDS = 5
-OPTIONS = r"jobs/\d+/(?!arrival).*|kinds/\d+/.*|restart_us|rule|placed|moved|misused|seed|control"
+OPTIONS = r"jobs/\d+/(?!arrival).*|kinds/\d+/.*|restart_us|rule|placed|moved|misused|seed|control|scheduler"
 NUMBERS = r"jobs/.*|kinds/.*|rates/.*|reports|report_us|restart_us|placed|moved|misused|seed"
 
 

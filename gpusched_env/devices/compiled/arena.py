@@ -31,7 +31,7 @@ from gpusched_env.scheduling.synchronising import held_slots
 from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
 from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
-from gpusched_env.workload.host import RANDOM_STREAMS
+from gpusched_env.workload.host import RANDOM_STREAMS, UNTOLD
 
 GROWTH: Final = 4
 """By how much a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
@@ -190,7 +190,7 @@ class Arena(Uncopied):
         env["to_complete"] = sum(program.tenant.jobs or 0 for program in self.problem.programs)
         env["command"] = NOTHING
         env["detail"] = DETAILS.index(detail)
-        env["done_ps"] = env["timer_ps"] = NEVER
+        env["done_ps"] = env["timer_ps"] = env["real_ps"] = NEVER
         env["once_ps"] = -1
         env["power_w"] = self.problem.gpu.power.idle_w
         env["open_streams"] = self._tables.problem["own_streams"]
@@ -206,6 +206,7 @@ class Arena(Uncopied):
         """Tenants, their hosts' threads and their random numbers."""
         clients, programs = self._sections["clients"], self._tables.programs
         clients["host_job"] = layout.NONE
+        clients["until"] = UNTOLD
         for name in ("pending_first", "pending_last", "running_first", "running_last"):
             clients[name] = layout.NONE
         clients["last_end_ps"] = -NEVER

@@ -5,10 +5,12 @@ from __future__ import annotations
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.entry import command as give_command
-from gpusched_env.devices.compiled.entry import compile_units
+from gpusched_env.devices.compiled.entry import compile_units, tenant_comes, tenant_goes
 from gpusched_env.devices.compiled.snapshot_view import lazy_view
 from gpusched_env.errors import DeadlockError
+from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import NOTHING, Command, Numbers, numbers_of
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
@@ -27,6 +29,7 @@ class CompiledDevice:
         self.arena: Arena = Arena()
         self.epoch = 0
         """Commands applied and resets; a view is valid within one epoch."""
+        self._stop_ps = NEVER
         self._view: LazyView | None = None
         self._place = (0, 0)
         """Commands and time of that view."""
@@ -35,7 +38,42 @@ class CompiledDevice:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
         self._next_epoch()
         self.arena.reset(problem, seed, record)
+        self.arena.env["real_ps"] = self._stop_ps
         return self.advance()
+
+    @property
+    def stop_us(self) -> float:
+        """Where :meth:`advance` stands still (``inf``: nowhere); not before the present time."""
+        return to_us(self._stop_ps)
+
+    @stop_us.setter
+    def stop_us(self, us: float) -> None:
+        self._stop_ps = to_ps(us)
+        if self.arena.address:
+            self.arena.env["real_ps"] = self._stop_ps
+
+    def come(self, tenant: int, jobs: int | None = None) -> None:
+        """A tenant comes from outside.
+
+        Raises:
+            IllegalCommand: it may not.
+        """
+        problem = self.arena.problem
+        if not tenant_comes(self.arena.address, tenant, jobs_to_come(problem, tenant, jobs)):
+            raise misplaced(problem, tenant, "come")
+        self._next_epoch()
+
+    def go(self, tenant: int) -> None:
+        """A tenant sends nothing any more.
+
+        Raises:
+            IllegalCommand: it may not.
+        """
+        problem = self.arena.problem
+        check_loop(problem, tenant, "go")
+        if not tenant_goes(self.arena.address, tenant):
+            raise misplaced(problem, tenant, "go")
+        self._next_epoch()
 
     @property
     def done(self) -> bool:
@@ -127,5 +165,6 @@ class CompiledDevice:
     def restore(self, snapshot: Saved) -> View | None:
         """Return to a snapshot exactly."""
         self.arena.load(snapshot)
+        self.arena.env["real_ps"] = self._stop_ps
         self._next_epoch()
-        return None if self.arena.env["over"] else self._look()
+        return None if self.arena.env["over"] or self.arena.env["stands"] else self._look()

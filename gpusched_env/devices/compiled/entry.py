@@ -24,7 +24,7 @@ from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.cores import fill_cores
 from gpusched_env.workload.cores.ticking import begin_cores
-from gpusched_env.workload.host import begin
+from gpusched_env.workload.host import begin, come, go
 
 
 def _settle(address, number):
@@ -84,6 +84,18 @@ def begin_hosts(address):
     for tenant in range(problem(w).tenants):
         begin(w, tenant)
     begin_cores(w)
+
+
+@cached(nogil=True)
+def tenant_comes(address, tenant, jobs):
+    """:func:`gpusched_env.workload.host.come` in an environment."""
+    return come(env_at(address, 0), tenant, jobs)
+
+
+@cached(nogil=True)
+def tenant_goes(address, tenant):
+    """:func:`gpusched_env.workload.host.go` in an environment."""
+    return go(env_at(address, 0), tenant)
 
 
 @cached(nogil=True)

@@ -118,7 +118,10 @@ def _new_job(w, tenant, number, variant):
 @on_records(host.set_timer)
 def _set_timer(w, kind, number, at_ps):
     if kind == ARRIVAL:
-        timing.arm_arrival(w, number, at_ps)
+        if at_ps == NEVER:
+            timing.stop(w, timing.arrivals_of(number))
+        else:
+            timing.arm_arrival(w, number, at_ps)
     elif kind == DEADLINE:
         if at_ps == NEVER:
             timing.stop(w, timing.deadlines_of(w, number))

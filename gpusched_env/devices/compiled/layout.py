@@ -114,7 +114,7 @@ ENV = _record(
     (I8, "job_mask launch_room edge_room words log_room"),
     (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
-    (I8, "tenants_at_work tenants_serving external hushed sent real_ps due_ps"),
+    (I8, "tenants_at_work tenants_serving external hushed sent real_ps due_ps stands"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
     (I8, "pending open_streams short short_ps"),
     (I8, "started_first started_last copy_first copy_last"),
@@ -137,8 +137,8 @@ ENV = _record(
 * ``once_ps``: when a command was last given that is legal once at an instant.
 * ``external``: 1 if a GPU outside carries launches out (:mod:`~gpusched_env.devices.compiled.external`); ``hushed``: 1
   while the scheduler is not asked, because more has happened than was told; ``sent``: how
-  many are in the outbox for it; ``real_ps``: the time up to which the event loop may go; ``due_ps``: where it stopped
-  for that, when something is due of itself.
+  many are in the outbox for it; ``real_ps``: the time up to which the event loop may go (of a GPU outside: the
+  present); ``stands``: 1 where it stopped for that, ``due_ps``: when something is due of itself there.
 * ``free_*``: first free slot, and how many; ``pending``: launches that wait for the scheduler; ``open_streams``: the
   scheduler's own that have room for a launch of a window; ``short``: 1 if some
   that had come into the window at ``short_ps`` found no slot; ``started_*``: ends of the list of kernels and graphs
@@ -152,14 +152,15 @@ CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
-    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime"),
+    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until"),
     (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
 """A tenant at run time.
 
 Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone, ``taken`` the next for the host,
-``arrived`` the next to arrive; ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
+``arrived`` the next to arrive, ``until`` the first that a closed loop does not send any more (below 0: no limit);
+``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
 ``outstanding``: operations of its hosts that have not finished; ``at_work``: threads that spend host time, where that
 slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy times; ``pause_ps``: what its host sleeps
 before a job, ``owed_ps``: what is added to that, once; ``holds_lock``: the bandwidth lock. ``pending_*``,
@@ -393,7 +394,7 @@ GROW_LAUNCHES: Final = 4
 FLUSH: Final = 5
 """The log is full."""
 IDLE: Final = 6
-"""Nothing is due up to the present time of a GPU outside."""
+"""Nothing is due up to the time up to which it may go."""
 
 NONE: Final = -1
 """No slot, row, id or number."""

@@ -53,6 +53,7 @@ from gpusched_env.workload.host import arrival_due, deadline_due, thread_due
 def run(w):
     """Process events up to the next decision or the end of the episode; returns why it stopped."""
     horizon_ps = problem(w).horizon_ps
+    w.stands = 0
     while w.over == 0:
         if w.log_rows > w.log_room:
             return FLUSH
@@ -80,9 +81,10 @@ def run(w):
                 elif w.hushed == 0 and w.once_ps == w.now_ps:
                     # Nothing is legal only because of the instant: to be asked again something must happen first.
                     w.awake = 0
-            if w.external == 1 and min(upcoming_ps, limit_ps) > w.real_ps:
+            if min(upcoming_ps, limit_ps) > w.real_ps:
                 w.now_ps = max(w.now_ps, w.real_ps)
                 w.due_ps = min(upcoming_ps, w.timer_ps)
+                w.stands = 1
                 return IDLE
             if upcoming_ps > limit_ps:
                 deciding = w.awake == 1 and w.busy_until_ps > w.now_ps

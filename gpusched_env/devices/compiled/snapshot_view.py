@@ -44,10 +44,10 @@ def _table(array: NDArray[np.float64], columns: Any) -> ViewTable:
 def _pending(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     lookahead = arena.problem.scenario.lookahead
-    rows = sum(min(lookahead, kernels) for kernels in arena.clients["kernels_pending"].tolist())
-    pending = np.empty((rows, len(PendingColumn)))
-    look_pending(arena.address, lookahead, pending)
-    return _table(pending, PendingColumn)
+    most = min(int(arena.env["pending"]), lookahead * len(arena.problem.programs))
+    pending = np.empty((most, len(PendingColumn)))
+    rows = look_pending(arena.address, lookahead, pending)
+    return _table(pending[:rows], PendingColumn)
 
 
 def _dependencies(device: CompiledDevice) -> ViewTable:

@@ -36,6 +36,7 @@ TELL: Final = (types.int64, types.int64, types.Array(types.int64, 2, "C"), types
 DRAIN_ONLY: Final = ("drain",)
 """``preemption`` of scenarios that offer ``preempt`` on a real GPU."""
 NO_WAY_BACK = "a real GPU cannot go back: snapshots are for the simulated devices"
+NOT_FROM_OUTSIDE = "tenants of a real GPU do not come and go from outside; those of simulated devices do"
 
 
 class RealDevice(CompiledDevice):
@@ -178,6 +179,14 @@ class RealDevice(CompiledDevice):
             sms = (sent.first, sent.sms) if sent.sms < self.arena.problem.gpu.sms else None
             work = Work(sent.launch, op, sent.stream, sent.priority, sms, sent.after, sent.blocks)
             (self._handing or self._gpu).submit(work)
+
+    def come(self, tenant: int, jobs: int | None = None) -> None:
+        """Not possible."""
+        raise GpuschedError(NOT_FROM_OUTSIDE)
+
+    def go(self, tenant: int) -> None:
+        """Not possible."""
+        raise GpuschedError(NOT_FROM_OUTSIDE)
 
     def snapshot(self) -> Any:
         """Not possible."""

@@ -8,6 +8,7 @@ from gpusched_env.devices.reference.clock import Clock
 from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.copies import CopyEngines
 from gpusched_env.devices.reference.decisions import Decisions
+from gpusched_env.devices.reference.history import Came, History, Step, Went, stops
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.setting import Setting
@@ -20,6 +21,7 @@ from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.hardware.records import gpu_record
 from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
@@ -35,6 +37,9 @@ class ReferenceDevice:
 
     epoch = 0
     """Counts commands and resets; a view is valid within one epoch."""
+    _stop_ps = NEVER
+    _stands = False
+    """Whether it stands still at that time."""
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
@@ -43,7 +48,8 @@ class ReferenceDevice:
         self.epoch += 1
         self._shown: LazyView | None = None
         self._over = False
-        self._history: list[Command] | None = [] if snapshots else None
+        self._stands = False
+        self._history: list[Step] | None = [] if snapshots else None
         self._horizon_ps = to_ps(problem.scenario.horizon_us)
         self.clock, self.timeline = Clock(), Timeline(record)
         setting = Setting(problem, self.clock, self.timeline)
@@ -81,6 +87,15 @@ class ReferenceDevice:
         costs.over = self._over
         return costs
 
+    @property
+    def stop_us(self) -> float:
+        """Where :meth:`advance` stands still (``inf``: nowhere); not before the present time."""
+        return to_us(self._stop_ps)
+
+    @stop_us.setter
+    def stop_us(self, us: float) -> None:
+        self._stop_ps = to_ps(us)
+
     # ---- decisions -------------------------------------------------------------------------------------------------
 
     def view(self) -> View:
@@ -94,15 +109,40 @@ class ReferenceDevice:
             IllegalCommand: names the command and why it is not legal now.
         """
         check(command, self._shown or lazy_view(self), self.problem, self.streams.operation_of)
+        self.decisions.carry_out(command)
+        self._note(command)
+
+    def come(self, tenant: int, jobs: int | None = None) -> None:
+        """A tenant comes from outside.
+
+        Raises:
+            IllegalCommand: it may not.
+        """
+        if not host.come(self.world, tenant, jobs_to_come(self.problem, tenant, jobs)):
+            raise misplaced(self.problem, tenant, "come")
+        self._note(Came(self.clock.now, tenant, jobs))
+
+    def go(self, tenant: int) -> None:
+        """A tenant sends nothing any more.
+
+        Raises:
+            IllegalCommand: it may not.
+        """
+        check_loop(self.problem, tenant, "go")
+        if not host.go(self.world, tenant):
+            raise misplaced(self.problem, tenant, "go")
+        self._note(Went(self.clock.now, tenant))
+
+    def _note(self, step: Step) -> None:
         self._shown = None
         self.epoch += 1
-        self.decisions.carry_out(command)
         if self._history is not None:
-            self._history.append(command)
+            self._history.append(step)
 
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         clock, decisions, world = self.clock, self.decisions, self.world
+        self._stands = False
         while not self._over:
             clock.finish_present()
             now = clock.now
@@ -110,7 +150,8 @@ class ReferenceDevice:
                 self._over = True
                 break
             limit = min(decisions.wait_until_ps, self._horizon_ps)
-            if world.awake and decisions.busy_until_ps > now:
+            deciding = world.awake and decisions.busy_until_ps > now
+            if deciding:
                 limit = min(limit, decisions.busy_until_ps)
             elif world.awake and decisions.any_legal:
                 self._shown = lazy_view(self)
@@ -119,7 +160,13 @@ class ReferenceDevice:
                 # Nothing is legal only because of the instant: to be asked again something must happen first.
                 world.awake = 0
                 continue
-            elif not clock.alarms and decisions.wait_until_ps == NEVER:
+            # What was called off may still be in the queue.
+            if min(clock.peek() if clock.alarms else NEVER, limit) > self._stop_ps:
+                if self._stop_ps > now:
+                    clock.run(until=self._stop_ps)
+                self._stands = True
+                return None
+            if not deciding and not clock.alarms and decisions.wait_until_ps == NEVER:
                 raise DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: {decisions.stuck()}")
             if clock.peek() <= limit:
                 clock.step()
@@ -172,26 +219,42 @@ class ReferenceDevice:
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> tuple[Problem, int, Detail, tuple[Command, ...]]:
-        """Everything that :meth:`restore` needs: the episode so far as its seed and commands.
+    def snapshot(self) -> History:
+        """Everything that :meth:`restore` needs: the episode so far as its seed, commands, and who came and went.
 
         Raises:
             GpuschedError: the episode was not started with ``snapshots=True``.
         """
         if self._history is None:
             raise GpuschedError("snapshots are only possible after reset(..., snapshots=True)")
-        return (self.problem, self._seed, self.timeline.detail, tuple(self._history))
+        stood_ps = self.clock.now if self._stands else NEVER
+        return History(self.problem, self._seed, self.timeline.detail, tuple(self._history), stood_ps)
 
-    def restore(self, snapshot: tuple[Problem, int, Detail, tuple[Command, ...]]) -> View | None:
+    def restore(self, snapshot: History) -> View | None:
         """Return to a snapshot exactly, by replaying it; costs as much as the episode up to there."""
         given: Any = snapshot
-        if not (isinstance(given, tuple) and len(given) == 4 and isinstance(given[0], Problem)):
+        if not isinstance(given, History):
             raise InputError(f"this device goes back to what its snapshot() gave, not to {type(snapshot).__name__}")
-        problem, seed, record, history = snapshot
-        view = self.reset(problem, seed, record=record, snapshots=True)
-        for command in history:
-            self.apply(command)
-            view = self.advance()
-        if view is None and not self._over:
+        own_ps = self._stop_ps
+        try:
+            view = self._replay(snapshot)
+        finally:
+            self._stop_ps = own_ps
+        if view is None and not self._over and not self._stands:
             raise GpuschedError("a snapshot was taken between a command and the next view")
+        return view
+
+    def _replay(self, snapshot: History) -> View | None:
+        """Once more; what it gives at the end."""
+        self._stop_ps, *later_ps = stops(snapshot.steps, snapshot.stood_ps)
+        view = self.reset(snapshot.problem, snapshot.seed, record=snapshot.record, snapshots=True)
+        for step, self._stop_ps in zip(snapshot.steps, later_ps, strict=True):
+            match step:
+                case Came(_, tenant, jobs):
+                    self.come(tenant, jobs)
+                case Went(_, tenant):
+                    self.go(tenant)
+                case _:
+                    self.apply(step)
+            view = self.advance()
         return view

@@ -38,6 +38,8 @@ class Client:
     threads: int
     first_thread: int
     arrived: int = 0
+    until: int = host.UNTOLD
+    """So many jobs and no more come in a closed loop; below 0: no limit."""
     taken: int = 0
     completed: int = 0
     rejected: int = 0

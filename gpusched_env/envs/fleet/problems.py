@@ -50,8 +50,8 @@ class FleetDay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
         kinds = (GpuKind("V100M32", max(1, round(GPUS_IN_ALL * self.scale)), MOST_GB),)
         horizon_us = round(self.days * DAY_US)
-        times = {"report_us": self.report_us, "restart_us": self.restart_us}
-        return FleetProblem(self.name, trace.draw(seed), kinds, _rates(), horizon_us, **times)
+        jobs = trace.draw(seed)
+        return FleetProblem(self.name, jobs, kinds, _rates(), horizon_us, self.report_us, self.restart_us)
 
 
 DAYS: Final = {

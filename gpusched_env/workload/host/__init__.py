@@ -17,6 +17,8 @@ recorded times tell already.
 A tenant may be throttled (:func:`throttle`): its host sleeps before it begins a job, and what that costs, once, is
 added to the next sleep.
 
+Tenants that are closed loops may be told from outside to come and to go (:func:`come`, :func:`go`).
+
 In all functions ``tenant`` is a row of the tenants, ``number`` one of their jobs (counted from 0), ``k`` a row of the
 host threads of all tenants.
 """
@@ -24,6 +26,7 @@ host threads of all tenants.
 from __future__ import annotations
 
 from gpusched_env.workload.host.arrivals import begin, gap_us
+from gpusched_env.workload.host.coming import come, go, is_there
 from gpusched_env.workload.host.jobs import arrival_due, deadline_due
 from gpusched_env.workload.host.rejecting import reject, rejectable
 from gpusched_env.workload.host.states import (
@@ -32,8 +35,10 @@ from gpusched_env.workload.host.states import (
     DEADLINE,
     GONE,
     IDLE,
+    NO_LIMIT,
     RANDOM_STREAMS,
     UNISSUED,
+    UNTOLD,
     WAITING,
     arrival_numbers,
 )
@@ -61,9 +66,9 @@ from gpusched_env.workload.host.world import (
 )
 
 __all__ = [
-    "ARRIVAL", "AWAKE", "DEADLINE", "GONE", "IDLE", "RANDOM_STREAMS", "UNISSUED", "WAITING", "arrival_due",
-    "arrival_numbers", "awaited", "awaits", "begin", "client", "deadline_due", "delay", "draw_factor",
-    "draw_variant", "gap_us", "issue", "job", "log_job", "log_rejection", "mark", "new_job", "op",
-    "operation_finished", "operation_issued", "program", "reject", "rejectable", "rules", "set_timer", "stream",
-    "thread", "thread_due", "thread_ops", "throttle", "uniform",
+    "ARRIVAL", "AWAKE", "DEADLINE", "GONE", "IDLE", "NO_LIMIT", "RANDOM_STREAMS", "UNISSUED", "UNTOLD", "WAITING",
+    "arrival_due", "arrival_numbers", "awaited", "awaits", "begin", "client", "come", "deadline_due", "delay",
+    "draw_factor", "draw_variant", "gap_us", "go", "is_there", "issue", "job", "log_job", "log_rejection", "mark",
+    "new_job", "op", "operation_finished", "operation_issued", "program", "reject", "rejectable", "rules",
+    "set_timer", "stream", "thread", "thread_due", "thread_ops", "throttle", "uniform",
 ]  # fmt: skip

@@ -82,7 +82,8 @@ def job_leaves(w, tenant, number):
             w.done = 1
             w.done_ps = w.now_ps
     w.awake = 1
-    if p.arrivals == CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
+    more = (p.jobs < 0 or c.arrived < p.jobs) and (c.until < 0 or c.arrived < c.until)
+    if p.arrivals == CLOSED_LOOP and more:
         send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
 

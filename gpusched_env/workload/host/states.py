@@ -57,6 +57,11 @@ SERVED: Final = 1
 GONE: Final = 2
 """Completed or rejected."""
 
+# Until how many jobs a closed loop goes on, where that is no number.
+NO_LIMIT: Final = -1
+UNTOLD: Final = -2
+"""No limit, and nobody has told it to come or go."""
+
 # States of a host thread.
 IDLE: Final = 0
 """It has done its part of the job, or there is none."""
