@@ -1,10 +1,10 @@
 """What controllers of co-location share: who is inference and who training, what a batch took, and the knobs.
 
 Inference are the tenants with an objective, training those without whose jobs wait for each other; others are left
-alone. What is measured is the mean turnaround of inference batches in a period, what is aimed at the mean of the
-objectives of those tenants that had one (Chen, Subramaniyan and Wang, GPUColo, ICDCS 2024, section on the inner
-controller). Knobs are percentages of the SMs, as MPS has them, and the pause of training hosts between iterations;
-between two changes of them kernels go straight to their streams.
+alone. What is measured is the mean turnaround of inference batches in a period, what is aimed at the mean of their
+objectives (Chen, Subramaniyan and Wang, GPUColo, ICDCS 2024, section on the inner controller). Knobs are percentages of
+the SMs, as MPS has them, and the pause of training hosts between iterations; between two changes of them kernels go
+straight to their streams.
 
 Where both have SMs in common, training is an MPS client of lower priority (NVIDIA, *Multi-Process Service*,
 CUDA_MPS_CLIENT_PRIORITY). At equal priority the simulated GPU hands out blocks in the order in which kernels came, and
@@ -54,6 +54,9 @@ class Colocated(PassThrough, ABC):
 
     period_us = math.inf
     """After so long :meth:`control` is asked; before the first launch once, by :meth:`begin`."""
+    goal_of_served = False
+    """Whether what is aimed at is the mean objective of those that had batches in the period, in place of everyone's:
+    where tenants come and go."""
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Knobs as they are in the beginning."""
@@ -98,7 +101,8 @@ class Colocated(PassThrough, ABC):
         self._done = done
         while view.time_us >= self._due_us:
             batch_us = sum(self._took_us) / len(self._took_us) if self._took_us else math.nan
-            self.goal_us = self._goal_us(self._served)
+            if self.goal_of_served:
+                self.goal_us = self._goal_us(self._served)
             self.control(batch_us)
             self.periods.append((self._due_us, batch_us, self.pause_us, self.training_share))
             self._due_us += self.period_us

@@ -48,7 +48,12 @@ class GpuColo(Colocated):
     }
 
     def __init__(
-        self, slope_ms: float = -0.2, period_s: float = 4.0, outer: int = 25, first_share: float = 80.0
+        self,
+        slope_ms: float = -0.2,
+        period_s: float = 4.0,
+        outer: int = 25,
+        first_share: float = 80.0,
+        goal_of_served: bool = False,
     ) -> None:
         """
         Args:
@@ -57,6 +62,7 @@ class GpuColo(Colocated):
             period_s: of the inner tier, in seconds (above 0).
             outer: periods of that until the outer tier acts; 0: there is none.
             first_share: of training in the beginning, percent of the SMs, 1 to 100.
+            goal_of_served: whether inference without a batch in a period has no say in what is aimed at.
 
         Raises:
             InputError: a value is out of range.
@@ -67,6 +73,9 @@ class GpuColo(Colocated):
             )
         if not LEAST_SHARE <= first_share <= MOST_SHARE:
             raise InputError(f"gpucolo: first_share is {first_share}, must be 1 to 100 (percent of the SMs)")
+        if not isinstance(goal_of_served, bool):
+            raise InputError(f"gpucolo: goal_of_served is {goal_of_served!r}, must be true or false")
+        self.goal_of_served = goal_of_served
         self._slope_ms, self.period_us, self._outer, self._first = slope_ms, period_s * S, outer, first_share
 
     def begin(self) -> None:

@@ -27,7 +27,7 @@ S: Final = 1_000_000
 """A second, in microseconds."""
 SCHEDULERS: Final = {
     "shared": "mps",
-    "gpucolo": "gpucolo(slope_ms=-0.6,period_s=0.25,outer=0,first_share=100)",
+    "gpucolo": "gpucolo(slope_ms=-0.6,period_s=0.25,outer=0,first_share=100,goal_of_served=true)",
 }
 """What runs on each GPU for a control of the rate model. GPUColo's inner tier acts every quarter of a second, as jobs
 stay for seconds; programs are some twenty times as short as the paper's. Its outer tier, every 100 s, does not act."""
