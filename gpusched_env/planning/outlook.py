@@ -25,6 +25,7 @@ PRICES: Final = np.arange(11) * 0.15
 FUTURES: Final = 32
 ARRIVALS: Final = 128
 """Mean number in a future, which is as long as that."""
+ROUNDING: Final = 1e-9
 SCALE: Final = 0.8
 FIRST: Final = 0.65
 BESIDE: Final = 0.8
@@ -87,10 +88,11 @@ def worth_a_us(tenants: Floats, pairs: Floats, exponent: float) -> float:
         return 0.0
     earned = senders[with_slo, FluidTenant.WEIGHT] / senders[with_slo, FluidTenant.ALONE_US]
     models = [Model(ARRIVALS / rate, price, SCALE, FIRST, BESIDE, pairs, exponent) for price in PRICES * earned.mean()]
-    # Tenants without an objective always have a job.
+    # Tenants without an objective always have a job; one without an end, as its length would only be steps to compute.
     best_effort = np.flatnonzero(~with_slo)
-    alone_us = senders[best_effort, FluidTenant.ALONE_US]
-    present = np.stack([best_effort.astype(np.float64), np.full(len(best_effort), math.inf), alone_us], axis=1)
+    present = np.full((len(best_effort), FluidJob.LEFT_US + 1), math.inf)
+    present[:, FluidJob.TENANT] = best_effort
     work = np.zeros((MOST, len(FluidJob)))
-    lost = [lost_by_nobody_first(present, senders, model, 1.0 / rate, GAPS, DRAWS, work) for model in models]
-    return models[int(np.argmin(lost))].price
+    lost = np.array([lost_by_nobody_first(present, senders, model, 1.0 / rate, GAPS, DRAWS, work) for model in models])
+    # Of equal ones the lowest: what best-effort jobs earn is a sum of many rounded steps.
+    return models[int(np.argmax(lost <= lost.min() + ROUNDING * np.abs(lost).max()))].price

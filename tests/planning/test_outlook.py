@@ -56,3 +56,9 @@ def test_it_is_the_same_whatever_the_units_of_weights_are(name: str) -> None:
     table = np.array([[each.alone_us, each.slo_us, each.weight, each.jobs_a_us, 0.0] for each in known.tenants])
     assert price_a_us >= 0.0
     assert worth_a_us(table * [1.0, 1.0, 3.0, 1.0, 1.0], pairs, exponent) == pytest.approx(3.0 * price_a_us)
+
+
+def test_short_jobs_that_never_end_beside_rare_requests_take_no_time() -> None:
+    """A hundred million best-effort jobs fit between two requests."""
+    rare = np.array([[ALONE_US, SLO_US, 10.0, 1e-10, 0.0], [1.0, math.inf, 1.0, 0.0, 0.0]])
+    assert worth_a_us(rare, UNKNOWN, 1.0) == 0.0
