@@ -121,8 +121,7 @@ class Forgetful(ReferenceDevice):
     """Restores a snapshot without its last command."""
 
     def restore(self, snapshot: Any) -> View | None:
-        *head, history = snapshot
-        return super().restore((*head, history[:-1]))
+        return super().restore(snapshot._replace(steps=snapshot.steps[:-1]))
 
 
 class Wasteful(ReferenceDevice):
