@@ -23,7 +23,7 @@ from gpusched_env.workload.fleet.jobs import JOB
 
 CONTROL: Final = "shared"
 REPORT_US: Final = 10_000
-BESIDE: Final = ("resnet50_infer_b32", "resnet50_train_b32")
+PROGRAMS: Final = ("resnet50_infer_b32", "resnet50_train_b32")
 """On each GPU."""
 ROWS: Final = ((0, 0, 1e9, 0.3, 5.0, 4e3, 7e3), (0, 1, 1e9, 0.8, 20.0, 2e4, 0.0))
 
@@ -33,7 +33,7 @@ def fleet_of(gpus: int, reports: int) -> FleetProblem:
     kinds = (GpuKind("H100", gpus, 80.0, spec=RECORDED_ON),)
     jobs = np.array([*ROWS] * gpus, JOB)
     horizon_us = reports * REPORT_US
-    return FleetProblem("bench", jobs, kinds, shipped_rates(), horizon_us, REPORT_US, programs=BESIDE * gpus)
+    return FleetProblem("bench", jobs, kinds, shipped_rates(), horizon_us, REPORT_US, programs=PROGRAMS * gpus)
 
 
 def lockstep(gpus: int, reports: int) -> Measurement:

@@ -28,7 +28,7 @@ def interference(
     """Fit the model of who disturbs whom to simulated pairs, and judge it on recorded ones.
 
     Exit status 1 if it misses unseen networks by more than 8 % in the median, or recorded ones by more than 10 %. The
-    simulations take half an hour of processor time.
+    simulations take an hour and a half of processor time.
     """
     import msgspec
 

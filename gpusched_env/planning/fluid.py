@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 SHARE: Final = 0.75
 """Of the speed that is left to jobs which do not go first: what the next one takes."""
-BESIDE: Final = 4
+LAUNCHES_BESIDE: Final = 4
 """Launches in flight of all jobs but the first, as dispatchers of intervals have it."""
 NOBODY: Final = -1
 ROUNDING_US: Final = 1e-6
@@ -152,10 +152,10 @@ def keep(work: Floats, there: int, forced: int, now_us: float, price: float, sca
 def set_speeds(work: Floats, there: int, forced: int, alone: bool, tenants: Floats, model: Model) -> None:
     """Oldest jobs of tenants are served in this order: the forced one, kept ones, those without a deadline, the rest.
 
-    Where the speeds of pairs are known, those behind the first share :data:`BESIDE` launches: a graph is one, and other
-    jobs take all that are left. Where they are not, all are served.
+    Where the speeds of pairs are known, those behind the first share :data:`LAUNCHES_BESIDE` launches: a graph is one,
+    and other jobs take all that are left. Where they are not, all are served.
     """
-    seen, first, left, launches = 0, forced, model.others, BESIDE
+    seen, first, left, launches = 0, forced, model.others, LAUNCHES_BESIDE
     for job in range(there):
         tenant = int(work[job, FluidJob.TENANT])
         # Until it has a speed: minus its class.
