@@ -139,6 +139,7 @@ def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name: turns[0]["count"] for name, turns in data["timings"].items()} == {
         "vector": 12, "vector_cartpole": 8, "interval": 6, "interval_futures": 6, "single": 40, "single_cartpole": 40,
         "autoreset": 16,
+        "fleet": 1172, "fleet_separate": 1172,
         "pairs_row": 6, "pairs_tile": 6, "periods": 440, "tasks": 390_035,
         "ppo": 128, "ppo_null": 128, "ppo_large_batches": 128, "ppo_large_batches_null": 128,
         "kernel_alone": 40, "kernel_alone_million": 40, "two_tenants": 40, "two_tenants_million": 40, "sms_1320": 40,
