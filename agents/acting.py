@@ -29,8 +29,7 @@ class Acting:
         self._dispatcher = IntervalDispatcher(
             self._layout.interval_us,
             knowledge.stream_priorities,
-            self.outlook.price_a_us,
-            rejects="reject" in knowledge.commands,
+            self.outlook,
         )
 
     def standing(self, view: View) -> Command | None:

@@ -137,7 +137,7 @@ class _Workspace:
             plan = self._no_plan
         else:
             outlook = self.acting.outlook
-            plan = plan_ahead(view, outlook) if self.layout.futures else plan_view(view, outlook.price_a_us)
+            plan = plan_ahead(view, outlook) if self.layout.futures else plan_view(view, outlook)
         self._scalars[:] = (view.time_us, view.horizon_us, view.sms, view.busy_sms, view.occupancy, view.dram)
         address = self._kept.address
         return int(self._act_on_view(address, view.pending.array, view.running.array, view.tenants.array, plan))

@@ -41,8 +41,7 @@ from gpusched_env.baselines.pending import JOB, JOB_LEFT, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.ranked_streams import JOB_TENANT, UNLIMITED, Rank, Row
 from gpusched_env.errors import InputError
-from gpusched_env.planning import fluid
-from gpusched_env.planning.fluid import Model
+from gpusched_env.planning.fluid_tables import FluidJob, FluidTenant, Model
 from gpusched_env.planning.futures import MOST, mean_losses
 from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
 from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, launched_as_graphs, worth_a_us
@@ -121,7 +120,7 @@ class ModelPredictive(Moore):
         self._future_scale, self._first, self._beside, self._limit = scale, first, beside, others
         self._prices_itself = price is None
         self._interference = interference
-        self._work = np.empty((MOST, len(fluid.FluidJob)))
+        self._work = np.empty((MOST, len(FluidJob)))
         self._found = np.empty(MOST)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
@@ -135,14 +134,14 @@ class ModelPredictive(Moore):
                 for each, graphs in zip(tenants, launched_as_graphs(knowledge), strict=True)
             ]
         )
-        self._with_slo = self._tenants[:, fluid.FluidTenant.SLO_US] < math.inf
-        even = 1.0 / (max(1, int(self._with_slo.sum())) * self._tenants[:, fluid.FluidTenant.ALONE_US])
+        self._with_slo = self._tenants[:, FluidTenant.SLO_US] < math.inf
+        even = 1.0 / (max(1, int(self._with_slo.sum())) * self._tenants[:, FluidTenant.ALONE_US])
         self._prior_jobs = np.where(self._with_slo, even, 0.0) * self._prior_us
         self._least_gain = self._margin * statistics.fmean(each.weight for each in tenants)
         pairs = pair_speeds(knowledge) if self._interference else UNKNOWN
         self._model = Model(
             self._horizon_us, self._price_a_us, self._future_scale, self._first, self._beside, pairs,
-            shipped_model().exponent,
+            shipped_model().exponent, self._rejects,
         )  # fmt: skip
         self._arrived = np.zeros(len(tenants))
         """Jobs seen so far, by tenant."""
@@ -151,7 +150,7 @@ class ModelPredictive(Moore):
         self._to_price_us = math.inf
         if self._prices_itself:
             self._to_price_us = FIRST_PRICED_US
-            self._tenants[:, fluid.FluidTenant.JOBS_A_US] = self._prior_jobs / self._prior_us
+            self._tenants[:, FluidTenant.JOBS_A_US] = self._prior_jobs / self._prior_us
             self._reckon_price()
         self._present: list[JobId] = []
         """Jobs for which it was decided who goes first."""
@@ -190,7 +189,7 @@ class ModelPredictive(Moore):
 
     def _reckon_price(self) -> None:
         """Reckon anew what a microsecond is worth, at the rates that are thought now."""
-        self._price_a_us = worth_a_us(self._tenants, self._model.pairs, self._model.exponent)
+        self._price_a_us = worth_a_us(self._tenants, self._model.pairs, self._model.exponent, self._rejects)
         self._model = self._model._replace(price=self._price_a_us)
 
     def _look_ahead(self, view: View) -> None:
@@ -206,7 +205,7 @@ class ModelPredictive(Moore):
             axis=1,
         )
         rates = (self._prior_jobs + self._arrived) / (self._prior_us + view.time_us)
-        self._tenants[:, fluid.FluidTenant.JOBS_A_US] = np.where(self._with_slo, rates, 0.0)
+        self._tenants[:, FluidTenant.JOBS_A_US] = np.where(self._with_slo, rates, 0.0)
         if view.time_us >= self._to_price_us:
             self._to_price_us = 2.0 * view.time_us
             self._reckon_price()

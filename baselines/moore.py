@@ -15,7 +15,9 @@ Processing times                         Profiled device time left, times ``scal
                                          does more than one job's work at a time. No job is kept that would be late
                                          alone on the GPU
 Late jobs go last, in any order          Those before a job of their tenant that is kept, and hopeless ones, are
-                                         rejected where the scenario offers that; others wait for room
+                                         rejected where the scenario offers that; others wait for room. Where it does
+                                         not, late ones before a job that is kept are done with it, and their time is
+                                         counted with that job's; others go before tenants without a deadline
 The others go by deadline, one by one    Stream priorities by deadline; all jobs but the first are held to ``others``
                                          kernels
 ======================================== ===============================================================================
@@ -46,7 +48,7 @@ from gpusched_env.baselines.ranked_streams import (
     Row,
 )
 from gpusched_env.errors import InputError
-from gpusched_env.planning.on_time import SCRATCH, worth_most
+from gpusched_env.planning.on_time import SCRATCH, Floats, worth_most
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.reads import Reads
@@ -103,6 +105,8 @@ class Moore(RankedStreams):
         earns = [tenant.weight / tenant.alone_us for tenant in knowledge.tenants if tenant.slo_us < math.inf]
         self._price_a_us = self._price * statistics.fmean(earns) if earns else 0.0
         self._kept: set[JobId] = set()
+        self._first_kept_us: dict[int, float] = {}
+        """Where nothing can be rejected: by tenant the deadline of its first job that is kept."""
 
     def decide(self, view: View) -> Command:
         """Plan if other jobs are there; reject what is in the way; launch as the ranks say."""
@@ -111,6 +115,10 @@ class Moore(RankedStreams):
         if there != self._there:
             self._there = there
             self._kept = self.kept(view, jobs)
+            if not self._rejects:
+                deadlines_us = {job_id(job): job[DEADLINE] for job in reversed(jobs)}
+                kept = {number: us for number, us in deadlines_us.items() if number in self._kept}
+                self._first_kept_us = {tenant: us for (tenant, _), us in kept.items()}
         if self._rejects:
             last = {tenant: number for tenant, number in there if (tenant, number) in self._kept}
             for number, job in zip(there, jobs, strict=True):
@@ -124,17 +132,33 @@ class Moore(RankedStreams):
         left_us = np.array([self.left_us(view, job) for job in jobs])
         deadline_us = np.array([job[DEADLINE] for job in jobs]) - view.time_us
         value = np.array([self._knowledge.tenants[int(job[JOB_TENANT])].weight for job in jobs])
+        needs_us = left_us if self._rejects else self._with_late_before(jobs, left_us, deadline_us)
         plan = worth_most(
-            deadline_us, self._scale * left_us, left_us, value - self._price_a_us * left_us, self._scratch
+            deadline_us, self._scale * needs_us, needs_us, value - self._price_a_us * left_us, self._scratch
         )
         return {job_id(job) for k, job in enumerate(jobs) if plan >> k & 1}
+
+    def _with_late_before(self, jobs: Sequence[Row], left_us: Floats, deadline_us: Floats) -> Floats:
+        """What each job needs, with what its tenant has before it that will be late for sure."""
+        needs_us = left_us.copy()
+        late_us: dict[int, float] = {}
+        for k, job in enumerate(jobs):
+            tenant = int(job[JOB_TENANT])
+            needs_us[k] += late_us.get(tenant, 0.0)
+            late_us[tenant] = needs_us[k] if needs_us[k] > deadline_us[k] else 0.0
+        return needs_us
 
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
         """Jobs that are kept, those without a deadline, and the others, each in order of deadline or arrival."""
         number = self.number(view, kernel, left_us)
+        # What cannot be rejected holds up all that will come.
+        best_effort, unkept = (1, 2) if self._rejects else (2, 1)
         if kernel[KERNEL_DEADLINE] == math.inf:
-            return 1, number
-        return 0 if (int(kernel[TENANT]), int(kernel[JOB])) in self._kept else 2, number
+            return best_effort, number
+        tenant = int(kernel[TENANT])
+        if (tenant, int(kernel[JOB])) in self._kept:
+            return 0, number
+        return (0, self._first_kept_us[tenant]) if tenant in self._first_kept_us else (unkept, number)
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
         """Deadline, or without one arrival, in microseconds."""

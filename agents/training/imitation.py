@@ -247,7 +247,7 @@ def _serving(scheduler: Scheduler, view: View, env: GpuSchedulingEnv) -> int | N
     first = scheduler.first(view)
     if first is None:
         return None
-    plan = plan_view(view, env.problem.once(outlook_of).price_a_us)
+    plan = plan_view(view, env.problem.once(outlook_of))
     by_plan = first == foremost(plan, len(view.tenants))
     return env.layout.serving(BY_PLAN if by_plan else Serve(first, BY_PLAN.others))
 

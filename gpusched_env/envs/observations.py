@@ -179,7 +179,7 @@ class ObservationEncoder:
             encode_gains(shown.pending, view.sms, self.predicted, observation["pending"])
             encode_forms(shown.pending, view.sms, self.predicted, observation["pending"])
         if self.plans:
-            plan = plan_ahead(view, outlook) if self.futures else plan_view(view, outlook.price_a_us)
+            plan = plan_ahead(view, outlook) if self.futures else plan_view(view, outlook)
             encode_plan(plan, view.tenants.array, view.time_us, observation["tenants"])
         if self.knobs:
             observation[KNOBS] = np.empty((self.slots, len(KnobFeature)), np.float32)

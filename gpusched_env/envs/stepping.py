@@ -174,9 +174,8 @@ def observe(w, e, state):
         encode_forms(scratch.pending, sms, scratch.tiles, out.pending[e])
     if rules.interval_ps > 0:
         jobs, plan = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)], progress.plans[e]
-        episodes = state.episodes
-        outlook = Outlook(episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e])
-        plan_oldest(jobs, tenant_rows, scratch.pending, time_us, outlook.price_a_us, scratch.plan, plan)
+        outlook = outlook_at(w, state.episodes, e)
+        plan_oldest(jobs, tenant_rows, scratch.pending, time_us, outlook, scratch.plan, plan)
         if rules.futures:
             look_ahead(jobs, tenant_rows, scratch.pending, time_us, outlook, scratch.future, plan)
         encode_plan(plan, tenant_rows, time_us, out.tenants[e])
@@ -225,7 +224,7 @@ def dispatch(w, e, state):
         client = clients(w, tenant)
         come_or_gone += client.arrived + client.completed + client.rejected
     if standing[2] != come_or_gone:
-        plan_anew(w, state.rules.lookahead, state.episodes.prices[e], state.scratch, plan)
+        plan_anew(w, state.rules.lookahead, outlook_at(w, state.episodes, e), state.scratch, plan)
         set_knobs(plan, problem(w).tenants, standing[0], standing[1], state.episodes.levels[e], knobs)
         standing[2] = come_or_gone
     w.command_stream, w.command_first, w.command_sms = -1, 0, 0
@@ -243,13 +242,21 @@ def dispatch(w, e, state):
 
 
 @called
-def plan_anew(w, lookahead, price_a_us, scratch, plan):
+def outlook_at(w, episodes, e):
+    """Of an environment's tenants."""
+    return Outlook(
+        episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e], problem(w).rejects == 1
+    )
+
+
+@called
+def plan_anew(w, lookahead, outlook, scratch, plan):
     """Write the plan of an environment's jobs."""
     tenant_rows = scratch.tenants[: problem(w).tenants]
     show_pending(w, lookahead, scratch.pending)
     fill_tenants(w, tenant_rows)
     jobs = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)]
-    plan_oldest(jobs, tenant_rows, scratch.pending, w.now_ps / PS_PER_US, price_a_us, scratch.plan, plan)
+    plan_oldest(jobs, tenant_rows, scratch.pending, w.now_ps / PS_PER_US, outlook, scratch.plan, plan)
 
 
 @called

@@ -12,80 +12,25 @@ machine that works on jobs as on fluids:
 * A tenant's jobs are served one at a time, in order of arrival. A tenant without an objective always has a job.
 * Jobs with a deadline are chosen anew that are to be in time (:func:`keep`) whenever one has come or gone; the others
   are last. Jobs that cannot be in time any more are given up, and those that are not kept and stand before one of
-  their tenant that is.
+  their tenant that is. Where nothing can be rejected they have to be done (:mod:`gpusched_env.planning.in_order`).
 
 One job may be forced: it goes first whatever its deadline, until it is done.
 """
 
 from __future__ import annotations
 
-import enum
 import math
-from typing import Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from gpusched_env.compiling import called
+from gpusched_env.planning.fluid_tables import NOBODY, ROUNDING_US, Floats, FluidJob, FluidTenant, Model
+from gpusched_env.planning.in_order import keep_in_order, stands_before_kept
 from gpusched_env.planning.interference import disturbance
-
-Floats = NDArray[np.float64]
 
 SHARE: Final = 0.75
 """Of the speed that is left to jobs which do not go first: what the next one takes."""
 LAUNCHES_BESIDE: Final = 4
 """Launches in flight of all jobs but the first, as dispatchers of intervals have it."""
-NOBODY: Final = -1
-ROUNDING_US: Final = 1e-6
-"""Times are sums of quotients."""
-
-
-class FluidTenant(enum.IntEnum):
-    """Columns of the table of tenants."""
-
-    ALONE_US = 0
-    """Profiled turnaround of a job alone."""
-    SLO_US = enum.auto()
-    """``inf`` without an objective."""
-    WEIGHT = enum.auto()
-    JOBS_A_US = enum.auto()
-    """Mean rate of arrivals; 0 without an objective."""
-    GRAPHS = enum.auto()
-    """1: its jobs are launched as graphs."""
-
-
-class FluidJob(enum.IntEnum):
-    """Columns of the table of jobs, which are in order of deadlines; those behind :attr:`LEFT_US` are worked in."""
-
-    TENANT = 0
-    DUE_US = enum.auto()
-    """From now on; ``inf`` without an objective."""
-    LEFT_US = enum.auto()
-    """Profiled device time left."""
-    EARNS = enum.auto()
-    """Weight over the time left."""
-    KEPT = enum.auto()
-    SPEED = enum.auto()
-
-
-class Model(NamedTuple):
-    """Figures of the model."""
-
-    horizon_us: float
-    """How far futures go."""
-    price: float
-    """A job that is worth less than this for each microsecond of its time is not kept (weight a microsecond)."""
-    scale: float
-    """What a job takes of the machine in the plan of those kept, in multiples of its time."""
-    first: float
-    """Speed of the job that goes first while others are in service, 0 to 1."""
-    others: float
-    """Speed of all others together, 0 or more."""
-    pairs: Floats
-    """Speeds of two tenants' jobs side by side, shape ``(tenants, tenants, 2)``, which take the place of ``first`` and
-    ``others`` (:func:`~gpusched_env.planning.interference.speed_table`); with no rows: they are not known."""
-    exponent: float
-    """Of :func:`~gpusched_env.planning.interference.disturbance`."""
 
 
 @called
@@ -106,10 +51,16 @@ def give_up(
     """
     lost = 0.0
     for job in range(there - 1, -1, -1):
-        if work[job, FluidJob.LEFT_US] > work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
+        if work[job, FluidJob.LEFT_US] <= work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
+            continue
+        if work[job, FluidJob.LATE] == 0.0:
             lost += tenants[int(work[job, FluidJob.TENANT]), FluidTenant.WEIGHT]
+            work[job, FluidJob.LATE] = 1.0
+        if model.rejects:
             forced, there = removed(work, there, job, forced), there - 1
-    keep(work, there, forced, now_us, model.price, model.scale)
+    keep(work, there, forced, now_us, model.price, model)
+    if not model.rejects:
+        return there, forced, lost
     kept_later = 0
     for job in range(there - 1, -1, -1):
         tenant = int(work[job, FluidJob.TENANT])
@@ -122,12 +73,16 @@ def give_up(
 
 
 @called
-def keep(work: Floats, there: int, forced: int, now_us: float, price: float, scale: float) -> None:
+def keep(work: Floats, there: int, forced: int, now_us: float, price: float, model: Model) -> None:
     """Choose the jobs that are to be in time, those that earn most: quickly, not always the best.
 
     Jobs are taken in order of deadlines; whenever one would be late, the one that earns least for its time is left
     out (as by Moore for jobs of equal weight, where that is the longest). Job ``forced`` is kept, before all others.
     """
+    scale = model.scale
+    if not model.rejects:
+        keep_in_order(work, there, forced, now_us, price, scale)
+        return
     done_us = scale * work[forced, FluidJob.LEFT_US] if forced != NOBODY else 0.0
     for job in range(there):
         if job == forced or work[job, FluidJob.DUE_US] == math.inf or work[job, FluidJob.EARNS] <= price:
@@ -150,7 +105,8 @@ def keep(work: Floats, there: int, forced: int, now_us: float, price: float, sca
 
 @called
 def set_speeds(work: Floats, there: int, forced: int, alone: bool, tenants: Floats, model: Model) -> None:
-    """Oldest jobs of tenants are served in this order: the forced one, kept ones, those without a deadline, the rest.
+    """Oldest jobs of tenants are served in this order: the forced one, kept ones, those without a deadline, the rest;
+    the last two the other way round where nothing can be rejected.
 
     Where the speeds of pairs are known, those behind the first share :data:`LAUNCHES_BESIDE` launches: a graph is one,
     and other jobs take all that are left. Where they are not, all are served.
@@ -159,7 +115,7 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, tenants: Floa
     for job in range(there):
         tenant = int(work[job, FluidJob.TENANT])
         # Until it has a speed: minus its class.
-        work[job, FluidJob.SPEED] = 0.0 if seen >> tenant & 1 else -urgency_class(work, job)
+        work[job, FluidJob.SPEED] = 0.0 if seen >> tenant & 1 else -urgency_class(work, there, job, model.rejects)
         seen |= 1 << tenant
     if forced != NOBODY:
         if alone:
@@ -204,11 +160,13 @@ def serve_behind(work: Floats, there: int, job: int, model: Model) -> None:
 
 
 @called
-def urgency_class(work: Floats, job: int) -> float:
+def urgency_class(work: Floats, there: int, job: int, rejects: bool) -> float:
     """1 to 3 in the order of :func:`set_speeds`, which puts the forced one before all."""
-    if work[job, FluidJob.KEPT] > 0.0:
+    if work[job, FluidJob.KEPT] > 0.0 or (not rejects and stands_before_kept(work, there, job)):
         return 1.0
-    return 2.0 if work[job, FluidJob.DUE_US] == math.inf else 3.0
+    # What is late and has to be done holds up all that will come.
+    best_effort = work[job, FluidJob.DUE_US] == math.inf
+    return 2.0 if best_effort == rejects else 3.0
 
 
 @called
@@ -237,7 +195,7 @@ def advance(
             put(work, job, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
             forced = NOBODY if forced == job else forced
         else:
-            if now_us > due_us + ROUNDING_US:
+            if now_us > due_us + ROUNDING_US and work[job, FluidJob.LATE] == 0.0:
                 lost += tenants[tenant, FluidTenant.WEIGHT]
             forced, there = removed(work, there, job, forced), there - 1
     return there, forced, lost
@@ -253,6 +211,7 @@ def arrive(work: Floats, there: int, forced: int, now_us: float, tenant: int, te
             work[place, column] = work[place - 1, column]
         place -= 1
     put(work, place, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
+    work[place, FluidJob.LATE] = 0.0
     return forced + 1 if forced >= place else forced
 
 
@@ -279,8 +238,9 @@ def removed(work: Floats, there: int, job: int, forced: int) -> int:
 
 @called
 def is_late(work: Floats, job: int) -> bool:
-    """Whether a job has a deadline and is not kept."""
-    return bool(work[job, FluidJob.KEPT] == 0.0 and work[job, FluidJob.DUE_US] < math.inf)
+    """Whether a job has a deadline and is not kept, and was not lost before."""
+    unkept = work[job, FluidJob.KEPT] == 0.0 and work[job, FluidJob.DUE_US] < math.inf
+    return bool(unkept and work[job, FluidJob.LATE] == 0.0)
 
 
 @called

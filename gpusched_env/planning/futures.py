@@ -12,11 +12,6 @@ from typing import Final
 
 from gpusched_env.compiling import cached, called
 from gpusched_env.planning.fluid import (
-    NOBODY,
-    Floats,
-    FluidJob,
-    FluidTenant,
-    Model,
     advance,
     arrive,
     drawn_tenant,
@@ -27,6 +22,7 @@ from gpusched_env.planning.fluid import (
     put,
     set_speeds,
 )
+from gpusched_env.planning.fluid_tables import NOBODY, Floats, FluidJob, FluidTenant, Model
 
 MOST: Final = 64
 """Jobs in the model at a time: what comes while so many are there is not seen."""
@@ -48,7 +44,7 @@ def mean_losses(
         draws: of the same shape, from 0 to below 1: whose job it is.
         work: shape ``(MOST, len(Job))``, written.
         out: shape ``(jobs,)``, written: mean loss; ``inf`` of jobs that are not the oldest of their tenant, or cannot
-            be in time.
+            be in time and could be rejected.
     """
     rate = 0.0
     for tenant in range(tenants.shape[0]):
@@ -56,7 +52,8 @@ def mean_losses(
     mean_gap_us = 1.0 / rate if rate > 0.0 else math.inf
     for job in range(jobs.shape[0]):
         out[job] = math.inf
-        if jobs[job, FluidJob.LEFT_US] <= jobs[job, FluidJob.DUE_US] and is_oldest(jobs, job):
+        in_time = jobs[job, FluidJob.LEFT_US] <= jobs[job, FluidJob.DUE_US]
+        if (in_time or not model.rejects) and is_oldest(jobs, job):
             out[job] = 0.0
             for future in range(gaps.shape[0]):
                 out[job] += loss(jobs, job, alone, tenants, model, mean_gap_us, gaps[future], draws[future], work)
@@ -92,6 +89,7 @@ def loss(
         put(
             work, job, int(jobs[job, FluidJob.TENANT]), jobs[job, FluidJob.DUE_US], jobs[job, FluidJob.LEFT_US], tenants
         )
+        work[job, FluidJob.LATE] = 0.0
     now_us, lost, arrivals = 0.0, 0.0, 0
     next_us = gaps[0] * mean_gap_us
     while True:
@@ -113,7 +111,7 @@ def loss(
                 forced, there = arrive(work, there, forced, now_us, tenant, tenants), there + 1
             arrivals += 1
             next_us = next_us + gaps[arrivals] * mean_gap_us if arrivals < gaps.size else math.inf
-    keep(work, there, NOBODY, now_us, 0.0, model.scale)
+    keep(work, there, NOBODY, now_us, 0.0, model)
     for job in range(there):
         if is_late(work, job):
             lost += tenants[int(work[job, FluidJob.TENANT]), FluidTenant.WEIGHT]

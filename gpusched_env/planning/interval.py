@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called, law
+from gpusched_env.planning.outlook import Outlook
 from gpusched_env.planning.plans import NOBODY, NOTHING, Plan, plan_view
 from gpusched_env.scheduling.commands import Command, Launch, Reject, Wait
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
@@ -54,10 +55,10 @@ class Serve:
     """Let one tenant go first until the next decision, or as long as it has a job.
 
     Its kernels have the most urgent stream priority. The others follow in the order of their oldest jobs in the plan
-    (:mod:`gpusched_env.planning.plans`): those that are kept even if time is dear, other kept ones, those without an
-    objective (or a job, yet), the rest; each time by deadline, and each with a priority of its own as far as there are
-    levels. Whenever a job has come or gone, the plan is made anew, and where the scenario offers it, jobs that the plan
-    gives up are rejected; those of the tenant that was said to go first are not.
+    (:attr:`~gpusched_env.planning.plans.Plan.CLASS`): those that are kept even if time is dear, other kept ones, those
+    without an objective (or a job, yet), the rest; each time by deadline, and each with a priority of its own as far as
+    there are levels. Whenever a job has come or gone, the plan is made anew, and where the scenario offers it, jobs
+    that the plan gives up are rejected; those of the tenant that was said to go first are not.
     """
 
     NAME: ClassVar = "serve"
@@ -138,19 +139,11 @@ def to_reject(plan: Floats, tenants: int, served: int) -> int:
 @called
 def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     """Whether a tenant comes before another one, of those that do not go first."""
-    mine, theirs = urgency_class(plan, tenant), urgency_class(plan, other)
+    mine, theirs = plan[tenant, Plan.CLASS], plan[other, Plan.CLASS]
     if mine != theirs:
         return mine < theirs
     due_us, their_due_us = plan[tenant, Plan.DEADLINE_US], plan[other, Plan.DEADLINE_US]
     return bool(due_us < their_due_us or (due_us == their_due_us and tenant < other))
-
-
-@called
-def urgency_class(plan: Floats, tenant: int) -> int:
-    """0 to 3 in the order of :class:`Serve`."""
-    if plan[tenant, Plan.KEPT] > 0.0:
-        return 0 if plan[tenant, Plan.KEPT_DEAR] > 0.0 else 1
-    return 2 if plan[tenant, Plan.DEADLINE_US] == math.inf else 3
 
 
 @law
@@ -178,16 +171,12 @@ def is_next(head: int, launched: int, together: int, knobs: Knobs, tenant: int, 
 class IntervalDispatcher:
     """Launches by knobs, for a scheduler on any device."""
 
-    def __init__(
-        self, interval_us: float, stream_priorities: tuple[int, ...], price_a_us: float, *, rejects: bool
-    ) -> None:
+    def __init__(self, interval_us: float, stream_priorities: tuple[int, ...], outlook: Outlook) -> None:
         """``interval_us``: how long a decision stands (> 0), until the first decision epoch after that.
 
-        ``stream_priorities``, ``rejects``: what the scenario offers. ``price_a_us``: what a microsecond is worth
-        (:attr:`~gpusched_env.planning.outlook.Outlook.price_a_us`).
+        ``stream_priorities``: what the scenario offers. ``outlook``: of its tenants, and whether jobs can be rejected.
         """
-        self._interval_us, self._priorities, self._rejects = interval_us, stream_priorities, rejects
-        self._price_a_us = price_a_us
+        self._interval_us, self._priorities, self._outlook = interval_us, stream_priorities, outlook
         self._until_us = -math.inf
         self._serve = BY_PLAN
         self._next: tuple[float, Serve] | None = None
@@ -212,7 +201,7 @@ class IntervalDispatcher:
         if self._next is not None and view.time_us >= self._next[0] - HALF_PS:
             self._serve, self._jobs, self._next = self._next[1], None, None
         knobs = self._knobs_now(view)
-        if self._rejects:
+        if self._outlook.rejects:
             tenant = to_reject(self._plan, len(view.tenants), self._serve.tenant)
             if tenant != NOBODY:
                 return Reject(tenant, int(self._plan[tenant, Plan.GIVEN_UP]))
@@ -236,7 +225,7 @@ class IntervalDispatcher:
         """What the decision stands for with the jobs that are there."""
         jobs = view.jobs.array[:, [JobColumn.TENANT, JobColumn.JOB]]
         if self._jobs is None or not np.array_equal(jobs, self._jobs):
-            self._jobs, self._plan = jobs, plan_view(view, self._price_a_us)
+            self._jobs, self._plan = jobs, plan_view(view, self._outlook)
             tenants, serve = len(view.tenants), self._serve
             self._knobs: Knobs = np.zeros((len(Knob), tenants), np.int64)
             set_knobs(

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.planning.fluid import Floats, FluidJob, FluidTenant, Model
+from gpusched_env.planning.fluid_tables import Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.futures import MOST, mean_losses
 from gpusched_env.planning.interval import foremost
 from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, Outlook
@@ -44,7 +44,7 @@ DRAWS: Final = _RNG.random((DRAWN, ARRIVALS))
 
 def plan_ahead(view: View, outlook: Outlook) -> Floats:
     """The plan of a view with all columns, shape ``(tenants, len(Plan))``."""
-    found = plan_view(view, outlook.price_a_us)
+    found = plan_view(view, outlook)
     look_ahead(view.jobs.array, view.tenants.array, oldest_of(view), view.time_us, outlook, np.empty(SCRATCH), found)
     return found
 
@@ -95,7 +95,9 @@ def look_ahead(
             place -= 1
         table[place, FluidJob.TENANT], table[place, FluidJob.DUE_US] = jobs[k, JobColumn.TENANT], due_us
         table[place, FluidJob.LEFT_US] = job_left_us(jobs, k, tenants, oldest)
-    model = Model(HORIZON_US, outlook.price_a_us, SCALE, FIRST, BESIDE, outlook.pairs, outlook.exponent)
+    model = Model(
+        HORIZON_US, outlook.price_a_us, SCALE, FIRST, BESIDE, outlook.pairs, outlook.exponent, outlook.rejects
+    )
     drawn %= DRAWN - FUTURES
     gaps, draws = GAPS[drawn : drawn + FUTURES], DRAWS[drawn : drawn + FUTURES]
     base = math.inf

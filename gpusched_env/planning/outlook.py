@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gpusched_env.planning.fluid import Floats, FluidJob, FluidTenant, Model
+from gpusched_env.planning.fluid_tables import Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.futures import MOST, lost_by_nobody_first
 from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -29,7 +29,7 @@ ROUNDING: Final = 1e-9
 SCALE: Final = 0.8
 FIRST: Final = 0.65
 BESIDE: Final = 0.8
-"""Of :class:`~gpusched_env.planning.fluid.Model`, as measured for ``plan``."""
+"""Of :class:`~gpusched_env.planning.fluid_tables.Model`, as measured for ``plan``."""
 
 _RNG = np.random.default_rng(20242)
 GAPS: Final = _RNG.standard_exponential((FUTURES, 2 * ARRIVALS))
@@ -47,6 +47,8 @@ class Outlook(NamedTuple):
     """Of :func:`~gpusched_env.planning.interference.disturbance`."""
     graphs: Floats = np.zeros(MOST)
     """Shape ``(tenants or more,)``, 1: its jobs are launched as graphs."""
+    rejects: bool = True
+    """Whether jobs can be rejected."""
 
 
 NOTHING_AHEAD: Final = Outlook(0.0, UNKNOWN)
@@ -58,7 +60,8 @@ def outlook(knowledge: Knowledge) -> Outlook:
     pairs, exponent, graphs = pair_speeds(knowledge), shipped_model().exponent, launched_as_graphs(knowledge)
     tenants = [[each.alone_us, each.slo_us, each.weight, each.jobs_a_us] for each in knowledge.tenants]
     table = np.column_stack([np.array(tenants).reshape(-1, len(FluidTenant) - 1), graphs])
-    return Outlook(worth_a_us(table, pairs, exponent), pairs, exponent, graphs)
+    rejects = "reject" in knowledge.commands
+    return Outlook(worth_a_us(table, pairs, exponent, rejects), pairs, exponent, graphs, rejects)
 
 
 def launched_as_graphs(knowledge: Knowledge) -> Floats:
@@ -72,13 +75,13 @@ def outlook_of(problem: Problem) -> Outlook:
     return outlook(problem.knowledge)
 
 
-def worth_a_us(tenants: Floats, pairs: Floats, exponent: float) -> float:
+def worth_a_us(tenants: Floats, pairs: Floats, exponent: float, rejects: bool = True) -> float:
     """What a microsecond of the GPU is worth, in weight a microsecond (>= 0).
 
     Args:
         tenants: shape ``(tenants, len(FluidTenant))``. 0 for more than the model holds
             (:data:`~gpusched_env.planning.futures.MOST`), and where nobody with an objective sends jobs by a rate.
-        pairs, exponent: of :class:`~gpusched_env.planning.fluid.Model`.
+        pairs, exponent, rejects: of :class:`~gpusched_env.planning.fluid_tables.Model`.
     """
     with_slo = tenants[:, FluidTenant.SLO_US] < math.inf
     senders = tenants.copy()
@@ -87,7 +90,8 @@ def worth_a_us(tenants: Floats, pairs: Floats, exponent: float) -> float:
     if rate <= 0.0 or len(tenants) > MOST:
         return 0.0
     earned = senders[with_slo, FluidTenant.WEIGHT] / senders[with_slo, FluidTenant.ALONE_US]
-    models = [Model(ARRIVALS / rate, price, SCALE, FIRST, BESIDE, pairs, exponent) for price in PRICES * earned.mean()]
+    prices = PRICES * earned.mean()
+    models = [Model(ARRIVALS / rate, price, SCALE, FIRST, BESIDE, pairs, exponent, rejects) for price in prices]
     # Tenants without an objective always have a job; one without an end, as its length would only be steps to compute.
     best_effort = np.flatnonzero(~with_slo)
     present = np.full((len(best_effort), FluidJob.LEFT_US + 1), math.inf)

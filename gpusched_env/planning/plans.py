@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
 from gpusched_env.planning import on_time
+from gpusched_env.planning.in_order import add_late_before
 from gpusched_env.planning.on_time import MOST_JOBS, worth_most
+from gpusched_env.planning.outlook import Outlook
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
 
 Floats = NDArray[np.float64]
@@ -25,7 +27,12 @@ NOBODY: Final = -1
 """In place of a tenant's row."""
 NOTHING: Final = -1.0
 """In place of a job's number."""
-SCRATCH: Final = (on_time.SCRATCH[0] + 4, on_time.SCRATCH[1])
+KEPT_DEAR: Final = 0.0
+KEPT: Final = 1.0
+BEST_EFFORT: Final = 2.0
+UNKEPT: Final = 3.0
+"""Of :attr:`Plan.CLASS`; where nothing can be rejected, the last two the other way round."""
+SCRATCH: Final = (on_time.SCRATCH[0] + 5, on_time.SCRATCH[1])
 """Shape of what :func:`plan_oldest` works in: behind that of a plan, figures of jobs."""
 
 
@@ -37,15 +44,21 @@ class Plan(enum.IntEnum):
     PRESENT = enum.auto()
     """1 if it has a job; otherwise the other columns are 0, but for the deadline."""
     DEADLINE_US = enum.auto()
-    """``inf`` without an objective or a job."""
+    """``inf`` without an objective or a job. Where nothing can be rejected: of one that is late and stands before one
+    that is kept that of the kept one."""
     LEFT_US = enum.auto()
     """Profiled device time left, launched kernels included."""
     AHEAD_US = enum.auto()
     """The same of all kept jobs with earlier deadlines."""
     KEPT = enum.auto()
-    """1 if it is among the jobs that can all be in time, one after the other, and are worth most."""
+    """1 if it is among the jobs that can all be in time, one after the other, and are worth most; where nothing can be
+    rejected, also if it stands before one that is."""
     KEPT_DEAR = enum.auto()
     """The same where each microsecond costs what it is worth (:func:`~gpusched_env.planning.outlook.worth_a_us`)."""
+    CLASS = enum.auto()
+    """Of tenants that do not go first: 0 if its job is kept even where time is dear, 1 if it is kept otherwise, 2
+    without an objective (or a job, yet), 3 if it is not kept. Where nothing can be rejected these go before those
+    without an objective, as they hold up all that will come: 2 then, and 3 without an objective."""
     GIVEN_UP = enum.auto()
     """Number of its first job that may be rejected and that would be late even alone, or that is not kept where time is
     dear and stands before one that is; :data:`NOTHING`: there is none."""
@@ -60,11 +73,11 @@ class Plan(enum.IntEnum):
     """The same if no other job is served until it is done."""
 
 
-def plan_view(view: View, price_a_us: float) -> Floats:
-    """The plan of a view, shape ``(tenants, len(Plan))``; ``price_a_us`` as for :func:`plan_oldest`."""
+def plan_view(view: View, outlook: Outlook) -> Floats:
+    """The plan of a view, shape ``(tenants, len(Plan))``."""
     found = np.zeros((len(view.tenants), len(Plan)))
     tables = view.jobs.array, view.tenants.array, oldest_of(view)
-    plan_oldest(*tables, view.time_us, price_a_us, np.empty(SCRATCH), found)
+    plan_oldest(*tables, view.time_us, outlook, np.empty(SCRATCH), found)
     return found
 
 
@@ -120,7 +133,7 @@ def behind_another(jobs: Floats, row: int) -> bool:
 
 @cached()
 def plan_oldest(
-    jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, price_a_us: float, scratch: Floats, out: Floats
+    jobs: Floats, tenants: Floats, oldest: Floats, time_us: float, outlook: Outlook, scratch: Floats, out: Floats
 ) -> None:
     """Write the plan of all jobs.
 
@@ -128,7 +141,7 @@ def plan_oldest(
         jobs, tenants: a View's tables; of the jobs the first :data:`~gpusched_env.planning.on_time.MOST_JOBS` count.
         oldest: by tenant its oldest pending launch, a row of a View's table; ``ID`` -1: none.
         time_us: the present.
-        price_a_us: what a microsecond is worth, :attr:`~gpusched_env.planning.outlook.Outlook.price_a_us`.
+        outlook: of the tenants; here it says what a microsecond is worth and whether jobs can be rejected.
         scratch: of shape :data:`SCRATCH`, written.
         out: written, shape ``(tenants or more, len(Plan))``.
     """
@@ -138,16 +151,20 @@ def plan_oldest(
     for tenant in range(count):
         out[tenant, Plan.DEADLINE_US] = math.inf
         out[tenant, Plan.GIVEN_UP] = NOTHING
+        out[tenant, Plan.CLASS] = BEST_EFFORT if outlook.rejects else UNKEPT
         out[tenant, Plan.EARNS] = tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US] / mean
     rows = min(jobs.shape[0], MOST_JOBS)
-    due_us, left_us, value, dear_value = scratch[-4, :rows], scratch[-3, :rows], scratch[-2, :rows], scratch[-1, :rows]
+    due_us, left_us, needs_us = scratch[-5, :rows], scratch[-4, :rows], scratch[-3, :rows]
+    value, dear_value = scratch[-2, :rows], scratch[-1, :rows]
     for k in range(rows):
         due_us[k] = jobs[k, JobColumn.DEADLINE_US] - time_us
-        left_us[k] = job_left_us(jobs, k, tenants, oldest)
+        left_us[k] = needs_us[k] = job_left_us(jobs, k, tenants, oldest)
         value[k] = tenants[int(jobs[k, JobColumn.TENANT]), TenantColumn.WEIGHT] if due_us[k] < math.inf else 0.0
-        dear_value[k] = value[k] - price_a_us * left_us[k]
-    plan = worth_most(due_us, left_us, left_us, value, scratch)
-    dear = worth_most(due_us, left_us, left_us, dear_value, scratch)
+        dear_value[k] = value[k] - outlook.price_a_us * left_us[k]
+    if not outlook.rejects:
+        add_late_before(jobs, rows, due_us, needs_us)
+    plan = worth_most(due_us, needs_us, needs_us, value, scratch)
+    dear = worth_most(due_us, needs_us, needs_us, dear_value, scratch)
     # The last job of a tenant that is kept, its jobs being one after the other, comes first here.
     last_kept = NOBODY
     for k in range(rows - 1, -1, -1):
@@ -169,6 +186,27 @@ def plan_oldest(
         out[tenant, Plan.LEFT_US] = left_us[k]
         out[tenant, Plan.KEPT] = 1.0 if plan >> k & 1 else 0.0
         out[tenant, Plan.KEPT_DEAR] = 1.0 if dear >> k & 1 else 0.0
+        if not outlook.rejects:
+            as_urgent_as_those_behind(jobs, rows, k, plan, dear, out)
+        if out[tenant, Plan.KEPT] > 0.0:
+            out[tenant, Plan.CLASS] = KEPT_DEAR if out[tenant, Plan.KEPT_DEAR] > 0.0 else KEPT
+        elif due_us[k] < math.inf:
+            out[tenant, Plan.CLASS] = UNKEPT if outlook.rejects else BEST_EFFORT
         for other in range(rows):
             if plan >> other & 1 and (due_us[other] < due_us[k] or (due_us[other] == due_us[k] and other < k)):
                 out[tenant, Plan.AHEAD_US] += left_us[other]
+
+
+@called
+def as_urgent_as_those_behind(jobs: Floats, rows: int, oldest: int, plan: int, dear: int, out: Floats) -> None:
+    """Raise what a tenant's oldest job, a row of ``jobs``, is given by those behind it that are kept."""
+    tenant = int(jobs[oldest, JobColumn.TENANT])
+    for row in range(oldest + 1, rows):
+        if int(jobs[row, JobColumn.TENANT]) != tenant:
+            break
+        if plan >> row & 1:
+            if out[tenant, Plan.KEPT] == 0.0:
+                out[tenant, Plan.DEADLINE_US] = jobs[row, JobColumn.DEADLINE_US]
+            out[tenant, Plan.KEPT] = 1.0
+        if dear >> row & 1:
+            out[tenant, Plan.KEPT_DEAR] = 1.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.planning.fluid import FluidJob, Model
+from gpusched_env.planning.fluid_tables import FluidJob, Model
 from gpusched_env.planning.futures import MOST, mean_losses
 from gpusched_env.planning.interference import UNKNOWN
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from numba import njit
 
 from gpusched_env.errors import InputError
-from gpusched_env.planning.fluid import NOBODY, Floats, FluidJob, FluidTenant, Model, set_speeds
+from gpusched_env.planning.fluid import set_speeds
+from gpusched_env.planning.fluid_tables import NOBODY, Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.interference import (
     SLOWEST,
     PairModel,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.interval import (
     BY_PLAN,
     DEPTH,
@@ -20,6 +21,7 @@ from gpusched_env.planning.interval import (
     set_knobs,
     to_reject,
 )
+from gpusched_env.planning.outlook import Outlook
 from gpusched_env.planning.plans import NOBODY, NOTHING, Floats, Plan, plan_view
 from gpusched_env.scheduling.commands import Launch, Reject, Wait
 from gpusched_env.scheduling.view import TenantColumn, View
@@ -33,6 +35,7 @@ def planned(deadline_us: float, kept: bool = False, dear: bool = False) -> list[
     row = [0.0] * len(Plan)
     row[Plan.PRESENT], row[Plan.DEADLINE_US] = 1.0, deadline_us
     row[Plan.KEPT], row[Plan.KEPT_DEAR], row[Plan.GIVEN_UP] = float(kept), float(dear), NOTHING
+    row[Plan.CLASS] = 1.0 - float(dear) if kept else 2.0 if deadline_us == math.inf else 3.0
     return row
 
 
@@ -94,7 +97,7 @@ def test_who_has_no_job_leaves_it_to_the_plan() -> None:
     """Tenant 4 would go first, but is done; then 2 is kept, and has the earliest deadline."""
     plan = PLAN.copy()
     plan[4, Plan.PRESENT], plan[4, Plan.DEADLINE_US] = 0.0, math.inf
-    plan[4, [Plan.KEPT, Plan.KEPT_DEAR]] = 0.0
+    plan[4, [Plan.KEPT, Plan.KEPT_DEAR, Plan.CLASS]] = 0.0, 0.0, 2.0
     assert knobs_of(plan, 4, 2, SIX_LEVELS).tolist() == knobs_of(plan, 2, 2, SIX_LEVELS).tolist()
 
 
@@ -128,12 +131,12 @@ JOBS: list[Row] = [
 
 def dispatcher_of(rejects: bool = False) -> IntervalDispatcher:
     price_a_us = DEAR * earned_a_us(four_tenants())
-    return IntervalDispatcher(100.0, (0, -1, -2, -3), price_a_us, rejects=rejects)
+    return IntervalDispatcher(100.0, (0, -1, -2, -3), Outlook(price_a_us, UNKNOWN, rejects=rejects))
 
 
 def planned_dear(view: View) -> Floats:
     """At :data:`DEAR` times what a microsecond earns on average."""
-    return plan_view(view, DEAR * earned_a_us(view))
+    return plan_view(view, Outlook(DEAR * earned_a_us(view), UNKNOWN))
 
 
 def four_tenants() -> View:
@@ -155,6 +158,7 @@ def test_a_view_is_planned_by_hand() -> None:
     assert plan[:, Plan.LEFT_US].tolist() == [100, 300, 50, 100]
     assert plan[:, Plan.KEPT].tolist() == [1, 0, 0, 1]
     assert plan[:, Plan.KEPT_DEAR].tolist() == [0, 0, 0, 1]
+    assert plan[:, Plan.CLASS].tolist() == [1, 3, 2, 0]
     assert plan[:, Plan.AHEAD_US].tolist() == [100, 200, 200, 0]
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.planning.fluid import Floats
+from gpusched_env.planning.fluid_tables import Floats
 from gpusched_env.planning.futures import MOST
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.outlook import outlook, worth_a_us
@@ -51,7 +51,8 @@ def test_without_rates_or_objectives_or_with_too_many_tenants_it_is_zero() -> No
 @pytest.mark.parametrize("name", ["ServingPoisson", "ServingBestEffort"])
 def test_it_is_the_same_whatever_the_units_of_weights_are(name: str) -> None:
     known = build_problem(load_scenario(name)).knowledge
-    price_a_us, pairs, exponent, graphs = outlook(known)
+    price_a_us, pairs, exponent, graphs, rejects = outlook(known)
+    assert rejects
     assert not graphs.any()
     table = np.array([[each.alone_us, each.slo_us, each.weight, each.jobs_a_us, 0.0] for each in known.tenants])
     assert price_a_us >= 0.0
