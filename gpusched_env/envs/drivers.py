@@ -134,13 +134,9 @@ class DeviceDriver:
 
     def _pass_interval(self, serve: Serve) -> View | None:
         """Let ``serve`` stand until the next decision; ``None``: the episode is over."""
-        now, layout = self._point.view, self._layout
-        scenario = self._point.problem.scenario
+        now, problem = self._point.view, self._point.problem
         dispatcher = IntervalDispatcher(
-            layout.interval_us,
-            scenario.stream_priorities,
-            self._point.problem.once(outlook_of).price_a_us,
-            rejects="reject" in scenario.commands,
+            self._layout.interval_us, problem.scenario.stream_priorities, problem.once(outlook_of)
         )
         dispatcher.set(now, serve)
         view: View | None = now

@@ -141,7 +141,7 @@ def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     """Whether a tenant comes before another one, of those that do not go first."""
     mine, theirs = plan[tenant, Plan.CLASS], plan[other, Plan.CLASS]
     if mine != theirs:
-        return mine < theirs
+        return bool(mine < theirs)
     due_us, their_due_us = plan[tenant, Plan.DEADLINE_US], plan[other, Plan.DEADLINE_US]
     return bool(due_us < their_due_us or (due_us == their_due_us and tenant < other))
 
