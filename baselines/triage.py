@@ -71,7 +71,7 @@ class Triage(RankedStreams):
         ``left``: weight of the device time left (>= 0). ``worth``: microseconds by which a job may wait longer than one
         of e times its value (>= 0). ``margin``: how much longer than alone a job is expected to take (> 0).
         ``hopeless``: jobs that cannot be in time any more are ``served`` like all others, ``last``, or ``rejected``
-        where the scenario offers that (otherwise served: they hold up those behind them).
+        where the scenario offers that (otherwise last).
 
         Raises:
             InputError: no such choice, or a number is out of range.
@@ -87,7 +87,6 @@ class Triage(RankedStreams):
         """No job has a rank."""
         super().reset(knowledge, rng)
         self._rejects = self._hopeless == "rejected" and "reject" in knowledge.commands
-        self._last = self._rejects or self._hopeless == "last"
         self._earlier_us = [
             self._worth * math.log(max(tenant.weight, 1e-9) / tenant.alone_us) for tenant in knowledge.tenants
         ]
@@ -106,7 +105,7 @@ class Triage(RankedStreams):
         laxity_us = kernel[KERNEL_DEADLINE] - view.time_us - self._margin * left_us
         if laxity_us == math.inf:
             return 1, kernel[ARRIVED]
-        hopeless = self._last and laxity_us < 0.0
+        hopeless = self._hopeless != "served" and laxity_us < 0.0
         return 2 if hopeless else 0, laxity_us + self._left * left_us - self._earlier_us[int(kernel[TENANT])]
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:

@@ -90,7 +90,7 @@ def test_a_view_is_planned_by_hand(rejects: bool) -> None:
         assert plan[:, Plan.DEADLINE_US].tolist() == [700, 900, 550]
 
 
-@pytest.mark.parametrize("scheduler", ["moore", "triage", "plan(interference=true)"])
+@pytest.mark.parametrize("scheduler", ["moore", "triage(hopeless=served)", "plan(interference=true)"])
 def test_one_late_request_does_not_make_all_that_come_after_it_late(scheduler: str) -> None:
     """Requests come in a queue to a server that is busy for 40 % of the time; nothing can be rejected."""
     problem = build_problem(load_scenario("MultiTenantSaturated", horizon_us=120000.0))
