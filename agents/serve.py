@@ -5,6 +5,8 @@ Going by the plan has 0, letting a tenant go first its value, everything else on
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,7 @@ NEVER = -1e9
 MOST_LOST = 8.0
 """Of what is lost in futures, in multiples of the mean weight; more than that and never in time are the same."""
 MARGIN_BESIDE, MARGIN_ALONE = MARGINS
+TIGHTENS = 4.0
 
 
 @called
@@ -65,6 +68,7 @@ def serve_terms(tenants: Singles, tenant: int, way: int, terms: Singles) -> None
     terms[ServeTerm.BEST_EFFORT] = 1.0 - row[TenantFeature.HAS_SLO]
     terms[ServeTerm.RIVALS] = 2.0 * rivals / (rivals + 4.0)
     terms[ServeTerm.RIVALS_SPARE] = spare
+    terms[ServeTerm.TIGHT] = math.exp(-TIGHTENS * max(0.0, row[TenantFeature.OLDEST_SPARE]))
 
 
 @called

@@ -57,6 +57,8 @@ class ServeTerm(enum.IntEnum):
     """Other tenants with a job: ``n / (n + 4)``, doubled."""
     RIVALS_SPARE = enum.auto()
     """The least ``SPARE`` of those that are kept; 1: there are none."""
+    TIGHT = enum.auto()
+    """``exp(-4 SPARE)``, at most 1: the chance to be late falls steeply at first, and no straight line does."""
 
 
 READS: dict[str, tuple[str, ...]] = {

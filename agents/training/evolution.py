@@ -33,7 +33,7 @@ from gpusched_env.agents.training.environments import (
     problem_source,
     training_changes,
 )
-from gpusched_env.agents.training.rules import RuleTraining
+from gpusched_env.agents.training.rules import RuleTraining, first_weights
 from gpusched_env.agents.training.validation import Course
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.scenarios.problem import Problem
@@ -63,21 +63,28 @@ class Evolution(ABC):
     """One training by CMA-ES."""
 
     def __init__(
-        self, course: Course, shapes: Shapes, searched: Collection[str] | None, state: dict[str, Any] | None
+        self,
+        course: Course,
+        shapes: Shapes,
+        searched: Collection[str] | None,
+        state: dict[str, Any] | None,
+        first: Weights | None = None,
     ) -> None:
         """
         Args:
             shapes: of the weights, by name.
             searched: those that are searched, the others stay 0; ``None``: all.
             state: of the checkpoint to go on from.
+            first: where the search begins; ``None``: at 0.
         """
         config = course.config
         self.timesteps = 0
         self._course = course
         self._shapes = shapes
         self._searched = frozenset(searched or shapes)
+        begin = first or {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
         self._optimiser = CMA(
-            mean=np.zeros(sum(math.prod(shape) for name, shape in self._shapes.items() if name in self._searched)),
+            mean=np.concatenate([begin[name].ravel() for name in shapes if name in self._searched]).astype(np.float64),
             sigma=config.settings["sigma"],
             population_size=config.settings["population"],
             seed=config.seed,
@@ -172,7 +179,7 @@ class RuleEvolution(Evolution):
     def __init__(self, course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> None:
         self._config = config
         self._rule = RuleTraining(course, config)
-        super().__init__(course, self._rule.shapes, config.settings["search"], state)
+        super().__init__(course, self._rule.shapes, config.settings["search"], state, first_weights(config))
 
     def decider(self) -> Decide:
         return self._rule.decider(self._mean, self.timesteps)

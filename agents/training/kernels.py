@@ -85,8 +85,13 @@ def _check_first_weights(config: TrainingConfig, env: Sb3VecEnv) -> None:
     from gpusched_env.agents.training.learning import new_model
 
     assert config.begin_with is not None, "asked before"
+    if config.algo == SEARCH:
+        from gpusched_env.agents.training.rules import first_weights
+
+        first_weights(config)
+        return
     if config.algo not in MLP:
-        raise InputError(f"{config.algo} cannot begin with a trained policy; {', '.join(MLP)} can")
+        raise InputError(f"{config.algo} cannot begin with a trained policy; {', '.join((*MLP, SEARCH))} can")
     begin_with(new_model(config, env, env.env.layout), Path(config.begin_with))
 
 

@@ -6,11 +6,19 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.policies.registry import RULES
 from gpusched_env.agents.policies.sizes import Shapes
-from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
+from gpusched_env.agents.policy_file import (
+    PolicyInfo,
+    Weights,
+    current_columns,
+    kind,
+    read_policy,
+    write_policy,
+)
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_layout
 from gpusched_env.agents.training.folder import EXPORTED
 from gpusched_env.agents.training.validation import Course, policy_decider
+from gpusched_env.errors import InputError
 from gpusched_env.versions import versions
 
 
@@ -54,3 +62,22 @@ class RuleTraining:
             timesteps=timesteps,
             versions=versions(),
         )
+
+
+def first_weights(config: TrainingConfig) -> Weights | None:
+    """Weights of the exported policy that a training begins with; ``None``: it begins with none.
+
+    Raises:
+        InputError: no such file, or a policy of another kind or size.
+    """
+    if config.begin_with is None:
+        return None
+    network = RULES[config.policy or ""].of(training_layout(config))
+    info, weights = read_policy(config.begin_with)
+    shapes = {name: array.shape for name, array in weights.items()}
+    if kind(info.network) != kind(network) or shapes != network.shapes(training_layout(config)):
+        raise InputError(
+            f"{config.begin_with}: a policy {kind(info.network)} with weights {shapes}; this training is of "
+            f"{kind(network)}, {network.shapes(training_layout(config))}"
+        )
+    return weights

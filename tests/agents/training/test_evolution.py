@@ -133,3 +133,12 @@ def test_the_rule_is_for_the_search_alone() -> None:
 def test_it_cannot_begin_with_an_imitation(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cma-es cannot begin with an imitation"):
         train(toy(imitation={"scheduler": "fifo"}), tmp_path / "run")
+
+
+def test_it_begins_with_a_trained_rule(tmp_path: Path) -> None:
+    """A search that takes no step away from where it begins ends there."""
+    train(toy(), tmp_path / "first")
+    first = ExportedPolicy.load(tmp_path / "first" / "best.npz")
+    assert first.weights.any()
+    train(toy(begin_with=str(tmp_path / "first" / "best.npz"), sigma=1e-12), tmp_path / "further")
+    np.testing.assert_allclose(ExportedPolicy.load(tmp_path / "further" / "best.npz").weights, first.weights, atol=1e-6)

@@ -81,6 +81,10 @@ def test_what_does_not_fit_is_named(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "no.zip").write_bytes(b"none")
     with pytest.raises(InputError, match="no model"):
         train(small(begin_with=str(tmp_path / "no.zip")), tmp_path / "none")
-    with pytest.raises(InputError, match="cannot begin"):
-        train(config_of({"scenario": TOY, "algo": "cma-es", "begin_with": "best.npz"}), tmp_path / "none")
+    search = {"scenario": TOY, "algo": "cma-es", "begin_with": str(trained / "best.npz")}
+    with pytest.raises(InputError, match="a policy slots with weights"):
+        train(config_of(search), tmp_path / "none")
+    rollouts = {"scenario": TOY, "algo": "rollouts", "interval_us": 100.0, "begin_with": "best.npz"}
+    with pytest.raises(InputError, match="rollouts cannot begin with a trained policy"):
+        train(config_of(rollouts), tmp_path / "none")
     assert [found.name for found in tmp_path.iterdir()] == ["no.zip"], "nothing is half begun"
