@@ -9,7 +9,7 @@ long. For some scenarios ``defaults.yaml`` has better ones.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import msgspec
 from msgspec import Meta
@@ -43,8 +43,9 @@ class EvolutionSettings(Values, frozen=True, kw_only=True):
     from the search: worth it where costs differ more from seed to seed than between candidates."""
     sigma: Positive = 0.4
     """Standard deviation of the weights at first."""
-    search: Annotated[list[Literal["launch", "share", "level"]], Meta(min_length=1)] | None = None
-    """Which weights of ``rule`` are searched, the others stay 0; ``None``: all."""
+    search: Annotated[list[str], Meta(min_length=1)] | None = None
+    """Which weights of the rule are searched: names of its arrays (``level``), or of ``serve`` a way and a term
+    (``alone.spare``). The others stay as they are at first; ``None``: all."""
 
 
 class RolloutSettings(Values, frozen=True, kw_only=True):

@@ -9,10 +9,9 @@ relative to the median of all candidates on the same episode, so that episodes c
 
 from __future__ import annotations
 
-import math
 import queue
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -33,7 +32,7 @@ from gpusched_env.agents.training.environments import (
     problem_source,
     training_changes,
 )
-from gpusched_env.agents.training.rules import RuleTraining, first_weights
+from gpusched_env.agents.training.rules import RuleTraining, first_weights, searched_weights
 from gpusched_env.agents.training.validation import Course
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.scenarios.problem import Problem
@@ -66,25 +65,25 @@ class Evolution(ABC):
         self,
         course: Course,
         shapes: Shapes,
-        searched: Collection[str] | None,
+        searched: Mapping[str, NDArray[np.bool_]] | None,
         state: dict[str, Any] | None,
         first: Weights | None = None,
     ) -> None:
         """
         Args:
             shapes: of the weights, by name.
-            searched: those that are searched, the others stay 0; ``None``: all.
+            searched: by name which of them are searched, of the same shapes; the others stay as they are at first.
+                ``None``: all.
             state: of the checkpoint to go on from.
             first: where the search begins; ``None``: at 0.
         """
         config = course.config
         self.timesteps = 0
         self._course = course
-        self._shapes = shapes
-        self._searched = frozenset(searched or shapes)
-        begin = first or {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+        self._searched = searched or {name: np.ones(shape, np.bool_) for name, shape in shapes.items()}
+        self._first = first or {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
         self._optimiser = CMA(
-            mean=np.concatenate([begin[name].ravel() for name in shapes if name in self._searched]).astype(np.float64),
+            mean=np.concatenate([self._first[name][mask] for name, mask in self._searched.items()]).astype(np.float64),
             sigma=config.settings["sigma"],
             population_size=config.settings["population"],
             seed=config.seed,
@@ -148,12 +147,11 @@ class Evolution(ABC):
         return np.asarray(relative.mean(axis=1))
 
     def _weights(self, point: NDArray[np.float64]) -> Weights:
-        found: Weights = {}
+        found = {name: weights.copy() for name, weights in self._first.items()}
         at = 0
-        for name, shape in self._shapes.items():
-            size = math.prod(shape) if name in self._searched else 0
-            values = point[at : at + size] if size else np.zeros(math.prod(shape))
-            found[name] = values.reshape(shape).astype(np.float32)
+        for name, mask in self._searched.items():
+            size = int(mask.sum())
+            found[name][mask] = point[at : at + size]
             at += size
         return found
 
@@ -179,7 +177,9 @@ class RuleEvolution(Evolution):
     def __init__(self, course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> None:
         self._config = config
         self._rule = RuleTraining(course, config)
-        super().__init__(course, self._rule.shapes, config.settings["search"], state, first_weights(config))
+        super().__init__(
+            course, self._rule.shapes, searched_weights(config, self._rule.shapes), state, first_weights(config)
+        )
 
     def decider(self) -> Decide:
         return self._rule.decider(self._mean, self.timesteps)

@@ -44,7 +44,11 @@ class KernelTrainer:
                 f"for an interval: give {rule}policy mlp, or interval_us 0"
             )
         if config.policy in RULES:
-            RULES[config.policy].of(layout)
+            shapes = RULES[config.policy].of(layout).shapes(layout)
+            if config.algo == SEARCH:
+                from gpusched_env.agents.training.rules import searched_weights
+
+                searched_weights(config, shapes)
 
     def judge(self, config: TrainingConfig) -> Judge:
         from gpusched_env.agents.training.validation import EpisodeJudge

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.policies.registry import RULES
+from gpusched_env.agents.policies.serve import ServeTerm, Way
 from gpusched_env.agents.policies.sizes import Shapes
 from gpusched_env.agents.policy_file import (
     PolicyInfo,
@@ -18,7 +22,7 @@ from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_layout
 from gpusched_env.agents.training.folder import EXPORTED
 from gpusched_env.agents.training.validation import Course, policy_decider
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.versions import versions
 
 
@@ -81,3 +85,25 @@ def first_weights(config: TrainingConfig) -> Weights | None:
             f"{kind(network)}, {network.shapes(training_layout(config))}"
         )
     return weights
+
+
+def searched_weights(config: TrainingConfig, shapes: Shapes) -> dict[str, NDArray[np.bool_]] | None:
+    """By name which weights a search changes; ``None``: all.
+
+    Raises:
+        InputError: a rule of this kind has no such weights.
+    """
+    names = config.settings["search"]
+    if names is None:
+        return None
+    ways = {f"{way.name}.{term.name}".lower(): (int(way), int(term)) for way in Way for term in ServeTerm}
+    found = {name: np.full(shape, name in names) for name, shape in shapes.items()}
+    known = [*shapes, *(ways if config.policy == "serve" else ())]
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"search: a rule of kind {config.policy} has no weights {name!r}; {did_you_mean(name, known)}"
+            )
+        if name not in shapes:
+            found["value"][ways[name]] = True
+    return found

@@ -10,12 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.policies import serve as serve_rule
 from gpusched_env.agents.policies.rule import SHAPES
+from gpusched_env.agents.policies.serve import ServeTerm, Way
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.evolution import Population, relative_to_median
 from gpusched_env.agents.training.folder import Checkpoints
+from gpusched_env.agents.training.rules import searched_weights
 from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
@@ -87,6 +90,19 @@ def test_what_is_not_searched_stays_zero(tmp_path: Path) -> None:
     assert weights[:first].any()
 
 
+def test_of_the_serve_rule_single_terms_can_be_searched(tmp_path: Path) -> None:
+    serve: dict[str, Any] = {"policy": "serve", "interval_us": 100.0}
+    found = searched_weights(toy(**serve, search=["alone.spare", "beside.one"]), serve_rule.SHAPES)
+    assert found is not None
+    expected = [[Way.BESIDE, ServeTerm.ONE], [Way.ALONE, ServeTerm.SPARE]]
+    assert np.argwhere(found["value"]).tolist() == expected
+    with pytest.raises(InputError, match=r"no weights 'alone.spar'.*alone.spare"):
+        train(toy(**serve, search=["alone.spar"]), tmp_path / "run")
+    with pytest.raises(InputError, match="a rule of kind rule has no weights 'bias'"):
+        train(toy(search=["bias"]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_episodes_count_alike_and_one_that_costs_nothing_is_no_division_by_zero() -> None:
     """Medians of 10, 2 and 0; the last counts as one of 6."""
     costs = np.array([[10.0, 1.0, 0.0], [20.0, 2.0, 0.0], [5.0, 3.0, 3.0]])
@@ -116,7 +132,7 @@ def test_randomised_episodes_are_drawn_anew_each_generation() -> None:
         ({"policy": "slots"}, "cma-es has no policy 'slots'; it has rule"),
         ({"learning_rate": 0.1}, "no setting 'learning_rate'"),
         ({"population": 2}, "population"),
-        ({"search": ["bias"]}, "search"),
+        ({"search": "bias"}, "search"),
         ({"search": []}, "search"),
     ],
 )
