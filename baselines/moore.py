@@ -149,7 +149,8 @@ class Moore(RankedStreams):
         return needs_us
 
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
-        """Jobs that are kept, those without a deadline, and the others, each in order of deadline or arrival."""
+        """Jobs that are kept, those without a deadline, and the others, each in order of deadline or arrival; without
+        rejections late jobs before a kept one with that, and the others before those without a deadline."""
         number = self.number(view, kernel, left_us)
         # What cannot be rejected holds up all that will come.
         best_effort, unkept = (1, 2) if self._rejects else (2, 1)
