@@ -28,6 +28,7 @@ MOST_LOST = 8.0
 """Of what is lost in futures, in multiples of the mean weight; more than that and never in time are the same."""
 MARGIN_BESIDE, MARGIN_ALONE = MARGINS
 TIGHTENS = 4.0
+"""Of ``TIGHT``: how many times its logarithm falls over a whole objective of spare time."""
 
 
 @called

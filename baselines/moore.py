@@ -48,7 +48,8 @@ from gpusched_env.baselines.ranked_streams import (
     Row,
 )
 from gpusched_env.errors import InputError
-from gpusched_env.planning.on_time import SCRATCH, Floats, worth_most
+from gpusched_env.planning.in_order import add_late_before
+from gpusched_env.planning.on_time import SCRATCH, worth_most
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.reads import Reads
@@ -132,21 +133,13 @@ class Moore(RankedStreams):
         left_us = np.array([self.left_us(view, job) for job in jobs])
         deadline_us = np.array([job[DEADLINE] for job in jobs]) - view.time_us
         value = np.array([self._knowledge.tenants[int(job[JOB_TENANT])].weight for job in jobs])
-        needs_us = left_us if self._rejects else self._with_late_before(jobs, left_us, deadline_us)
+        needs_us = left_us.copy()
+        if jobs and not self._rejects:
+            add_late_before(np.array(jobs), deadline_us, needs_us)
         plan = worth_most(
             deadline_us, self._scale * needs_us, needs_us, value - self._price_a_us * left_us, self._scratch
         )
         return {job_id(job) for k, job in enumerate(jobs) if plan >> k & 1}
-
-    def _with_late_before(self, jobs: Sequence[Row], left_us: Floats, deadline_us: Floats) -> Floats:
-        """What each job needs, with what its tenant has before it that will be late for sure."""
-        needs_us = left_us.copy()
-        late_us: dict[int, float] = {}
-        for k, job in enumerate(jobs):
-            tenant = int(job[JOB_TENANT])
-            needs_us[k] += late_us.get(tenant, 0.0)
-            late_us[tenant] = needs_us[k] if needs_us[k] > deadline_us[k] else 0.0
-        return needs_us
 
     def rank(self, view: View, kernel: Row, left_us: float) -> Rank:
         """Jobs that are kept, those without a deadline, and the others, each in order of deadline or arrival; without

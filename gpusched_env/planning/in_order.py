@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from gpusched_env.compiling import called
+from gpusched_env.compiling import cached, called
 from gpusched_env.planning.fluid_tables import NOBODY, ROUNDING_US, Floats, FluidJob
 from gpusched_env.scheduling.view import JobColumn
 
@@ -72,17 +72,18 @@ def stands_before_kept(work: Floats, there: int, job: int) -> bool:
     return bool(found > 0)
 
 
-@called
-def add_late_before(jobs: Floats, rows: int, due_us: Floats, needs_us: Floats) -> None:
+@cached()
+def add_late_before(jobs: Floats, due_us: Floats, needs_us: Floats) -> None:
     """Add to what jobs need what late ones of their tenants need that stand before them.
 
     Args:
-        jobs: a View's table, tenant after tenant, the oldest first.
-        rows: how many of them count.
-        due_us: deadlines from now on, shape ``(rows,)``.
-        needs_us: profiled time left, shape ``(rows,)``; written.
+        jobs: rows of a View's table; of each tenant the oldest first.
+        due_us: deadlines from now on, shape ``(jobs,)``.
+        needs_us: profiled time left, of the same shape; written.
     """
-    for row in range(1, rows):
-        same = jobs[row, JobColumn.TENANT] == jobs[row - 1, JobColumn.TENANT]
-        if same and needs_us[row - 1] > due_us[row - 1]:
-            needs_us[row] += needs_us[row - 1]
+    for row in range(1, jobs.shape[0]):
+        before = row - 1
+        while before >= 0 and jobs[before, JobColumn.TENANT] != jobs[row, JobColumn.TENANT]:
+            before -= 1
+        if before >= 0 and needs_us[before] > due_us[before]:
+            needs_us[row] += needs_us[before]

@@ -162,7 +162,7 @@ def plan_oldest(
         value[k] = tenants[int(jobs[k, JobColumn.TENANT]), TenantColumn.WEIGHT] if due_us[k] < math.inf else 0.0
         dear_value[k] = value[k] - outlook.price_a_us * left_us[k]
     if not outlook.rejects:
-        add_late_before(jobs, rows, due_us, needs_us)
+        add_late_before(jobs[:rows], due_us, needs_us)
     plan = worth_most(due_us, needs_us, needs_us, value, scratch)
     dear = worth_most(due_us, needs_us, needs_us, dear_value, scratch)
     # The last job of a tenant that is kept, its jobs being one after the other, comes first here.
