@@ -54,7 +54,8 @@ class Knob(enum.IntEnum):
 class Serve:
     """Let one tenant go first until the next decision, or as long as it has a job.
 
-    Its kernels have the most urgent stream priority. The others follow in the order of their oldest jobs in the plan
+    Its kernels have the most urgent stream priority; if it has no objective, that of the place behind the tenants that
+    have one and no job, since what is launched of it is not to go before what may come. The others follow in the order of their oldest jobs in the plan
     (:attr:`~gpusched_env.planning.plans.Plan.CLASS`): those that are kept even if time is dear, other kept ones, those
     without an objective (or a job, yet), the rest; each time by deadline, and each with a priority of its own as far as
     there are levels. Whenever a job has come or gone, the plan is made anew, and where the scenario offers it, jobs
@@ -106,7 +107,7 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
     if first == NOBODY or plan[first, Plan.PRESENT] == 0.0:
         first = foremost(plan, tenants)
     for tenant in range(tenants):
-        before = 0
+        before = may_come_before(plan, tenants, tenant) if tenant == first else 0
         if tenant != first:
             before = 0 if first == NOBODY else 1
             for other in range(tenants):
@@ -125,6 +126,16 @@ def foremost(plan: Floats, tenants: int) -> int:
         if plan[tenant, Plan.PRESENT] > 0.0 and (found == NOBODY or goes_before(plan, tenant, found)):
             found = tenant
     return found
+
+
+@called
+def may_come_before(plan: Floats, tenants: int, first: int) -> int:
+    """How many tenants have an objective and no job, if the one that goes first has no objective; otherwise 0."""
+    count = 0
+    for tenant in range(tenants):
+        if plan[first, Plan.HAS_SLO] == 0.0 and plan[tenant, Plan.HAS_SLO] > 0.0 and plan[tenant, Plan.PRESENT] == 0.0:
+            count += 1
+    return count
 
 
 @cached()

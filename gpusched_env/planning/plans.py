@@ -41,8 +41,10 @@ class Plan(enum.IntEnum):
 
     EARNS = 0
     """Weight over time alone, over the mean of all tenants with an objective."""
+    HAS_SLO = enum.auto()
+    """1 if it has an objective, whether it has a job or not."""
     PRESENT = enum.auto()
-    """1 if it has a job; otherwise the other columns are 0, but for the deadline."""
+    """1 if it has a job; otherwise the columns behind it are 0, but for the deadline."""
     DEADLINE_US = enum.auto()
     """``inf`` without an objective or a job. Where nothing can be rejected: of one that is late and stands before one
     that is kept that of the kept one."""
@@ -151,6 +153,7 @@ def plan_oldest(
     for tenant in range(count):
         out[tenant, Plan.DEADLINE_US] = math.inf
         out[tenant, Plan.GIVEN_UP] = NOTHING
+        out[tenant, Plan.HAS_SLO] = 1.0 if tenants[tenant, TenantColumn.SLO_US] < math.inf else 0.0
         out[tenant, Plan.CLASS] = BEST_EFFORT if outlook.rejects else UNKEPT
         out[tenant, Plan.EARNS] = tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US] / mean
     rows = min(jobs.shape[0], MOST_JOBS)

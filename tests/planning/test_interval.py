@@ -33,7 +33,7 @@ SIX_LEVELS = (0, -3, -5, -1, -4, -2)
 def planned(deadline_us: float, kept: bool = False, dear: bool = False) -> list[float]:
     """A tenant's row of a plan."""
     row = [0.0] * len(Plan)
-    row[Plan.PRESENT], row[Plan.DEADLINE_US] = 1.0, deadline_us
+    row[Plan.PRESENT], row[Plan.DEADLINE_US], row[Plan.HAS_SLO] = 1.0, deadline_us, float(deadline_us < math.inf)
     row[Plan.KEPT], row[Plan.KEPT_DEAR], row[Plan.GIVEN_UP] = float(kept), float(dear), NOTHING
     row[Plan.CLASS] = 1.0 - float(dear) if kept else 2.0 if deadline_us == math.inf else 3.0
     return row
@@ -99,6 +99,16 @@ def test_who_has_no_job_leaves_it_to_the_plan() -> None:
     plan[4, Plan.PRESENT], plan[4, Plan.DEADLINE_US] = 0.0, math.inf
     plan[4, [Plan.KEPT, Plan.KEPT_DEAR, Plan.CLASS]] = 0.0, 0.0, 2.0
     assert knobs_of(plan, 4, 2, SIX_LEVELS).tolist() == knobs_of(plan, 2, 2, SIX_LEVELS).tolist()
+
+
+def test_what_waits_of_best_effort_does_not_start_before_requests_to_come() -> None:
+    """Tenants 1 and 2 have objectives and no jobs; so what 0 and 3 launch, without objectives, is less urgent."""
+    plan = np.array([planned(math.inf), planned(50.0), planned(60.0), planned(math.inf)])
+    plan[1:3, Plan.PRESENT], plan[1:3, Plan.DEADLINE_US], plan[1:3, Plan.CLASS] = 0.0, math.inf, 2.0
+    assert knobs_of(plan, 0, 4, (0, -1, -2, -3))[Knob.PRIORITY].tolist() == [-1, -2, -1, 0]
+    plan[1, Plan.PRESENT] = 1.0
+    assert knobs_of(plan, 0, 4, (0, -1, -2, -3))[Knob.PRIORITY][0] == -2, "behind tenant 2 only"
+    assert knobs_of(plan, 1, 4, (0, -1, -2, -3))[Knob.PRIORITY][1] == -3, "with an objective it is the most urgent"
 
 
 def test_where_there_is_no_job_nobody_goes_first() -> None:
