@@ -16,6 +16,7 @@ T = TypeVar("T")
 VERDICTS = {True: "holds", False: "off", None: "not scored"}
 OF_CLAIMS = {**VERDICTS, False: "contradicted"}
 UNDECIDED = "undecided"
+NOTE_ON_TARGETS = "*Holds within* is a criterion of our own."
 
 
 class Judged(Protocol):
@@ -48,7 +49,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Target:
-    """A published range and our figure."""
+    """A figure of ours, and the range in which it holds.
+
+    The range is a criterion of our own; what is published stands beside it (:meth:`of_figure`).
+    """
 
     what: str
     low: float
@@ -58,6 +62,13 @@ class Target:
     slack: float = 0.0
     """By how much it may lie outside."""
     note: str = ""
+    published: str = NONE
+    """What the paper has there."""
+
+    @classmethod
+    def of_figure(cls, what: str, published: float, ours: float, slack: float = 0.0, note: str = "") -> Target:
+        """A figure that is published, and how far ours may lie from it."""
+        return cls(what, published, published, ours, slack, note, f"{published:.4g}")
 
     @property
     def difference(self) -> float:
@@ -67,18 +78,6 @@ class Target:
     @property
     def holds(self) -> bool:
         return abs(self.difference) <= self.slack + 1e-12
-
-
-def extremes(
-    what: str, published: tuple[float, float], found: Any, slack: float = 0.0, relative_slack: float = 0.0
-) -> tuple[Target, Target]:
-    """The smallest and the largest of the figures ``found``, a series by setting, against the ``published`` range."""
-    low, high = published
-    least, most = found.idxmin(), found.idxmax()
-    return (
-        Target(f"smallest {what}", low, high, float(found[least]), slack + relative_slack * low, least),
-        Target(f"largest {what}", low, high, float(found[most]), slack + relative_slack * high, most),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,18 +190,22 @@ def table_of_numbers(title: str, heads: Sequence[str], values: DataFrame, form: 
 
 def _range(low: float, high: float) -> str:
     if low == high:
-        return f"{low:g}"
+        return f"{low:.4g}"
     if math.isinf(high):
-        return f"above {low:g}"
-    return f"{low:g} to {high:g}" if low else f"below {high:g}"
+        return f"above {low:.4g}"
+    if math.isinf(low):
+        return f"below {high:.4g}"
+    return f"{low:.4g} to {high:.4g}" if low else f"below {high:.4g}"
 
 
 def targets_table(title: str, targets: Sequence[Target]) -> Table:
-    """Published ranges beside our figures."""
+    """Published figures, the ranges in which ours hold, and ours."""
+    published = any(target.published != NONE for target in targets)
     rows = [
         (
             target.what,
-            _range(target.low, target.high),
+            *((target.published,) if published else ()),
+            _range(target.low - target.slack, target.high + target.slack),
             f"{target.ours:.3g}",
             f"{target.difference:+.3g}" if target.difference else "inside",
             VERDICTS[target.holds],
@@ -210,7 +213,8 @@ def targets_table(title: str, targets: Sequence[Target]) -> Table:
         )
         for target in targets
     ]
-    return Table(title, ("figure", "published", "ours", "difference", "verdict", "at"), rows)
+    heads = ("figure", *(("published",) if published else ()), "holds within", "ours", "difference", "verdict", "at")
+    return Table(title, heads, rows, NOTE_ON_TARGETS)
 
 
 def compared_table(title: str, rows: Sequence[Compared]) -> Table:

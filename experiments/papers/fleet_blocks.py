@@ -173,7 +173,7 @@ class Paper(Reproduction):
         return OUTCOME.format(**ends, late_blocks=blocks.violations, late_rates=rates.violations)
 
     def tables(self) -> list[Table]:
-        return [self._figures(), targets_table("Checks", self.checks())]
+        return [self._figures(), targets_table("What is judged", self.checks())]
 
     def _figures(self) -> Table:
         rows = []

@@ -93,7 +93,7 @@ class Paper(Reproduction):
         return [
             Table("Constants", ("constant", "block level", "with Figure 6"), constants),
             Table("Errors", ("programs", "time of", "jobs", "median", "mean", "largest"), rows),
-            targets_table("Checks", self.checks()),
+            targets_table("What is judged", self.checks()),
         ]
 
     def data(self) -> dict[str, Any]:

@@ -58,5 +58,5 @@ def test_page_and_data_are_complete() -> None:
     assert len(data["mixes"]) == 7 * 6
     assert not paper.holds, "nobody gains where all are equal"
     page = paper.markdown()
-    for heading in ("Published figures and ours", "Switches a request", "Idle power", "What the gains depend on"):
+    for heading in ("What is judged", "Switches a request", "Idle power", "What the gains depend on"):
         assert f"## {heading}" in page

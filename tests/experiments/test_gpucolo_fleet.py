@@ -95,5 +95,5 @@ def test_the_page_judges_counts_savings_and_violations() -> None:
     for changed in ({"gpus": 600.0}, {"gpus": 900.0}, {"violations": 0.03}):
         assert not made_up_paper(replace(good, **changed)).holds
     page = made_up_paper(good).markdown()
-    assert "| GPUs in use, GPUColo | 766 | 766 | inside | holds |" in page
+    assert "| GPUs in use, GPUColo | 766 | 651.1 to 880.9 | 766 | inside | holds |" in page
     assert len(made_up_paper(good).attachments()["days"]) == 57

@@ -331,7 +331,7 @@ class Paper(Reproduction):
         middle = ", ".join(f"{self.attention_error(scheme):.1f} ({TITLES[scheme]})" for scheme in OF_ATTENTION)
         rows = "model = {what} | tokens = {size} |"
         return [
-            targets_table("Targets and ours", self.checks()),
+            targets_table("What is judged", self.checks()),
             table_of("What optimisations save", self.table_v(), steps),
             table_of("Whole models", self.wholes, WHOLE, f"{NOTE_ON_WHOLE} {self.apart()}"),
             table_of("MLPs", self.mlps, f"{rows} {scheme} | {gains}"),
