@@ -192,10 +192,10 @@ def _range(low: float, high: float) -> str:
     if low == high:
         return f"{low:.4g}"
     if math.isinf(high):
-        return f"above {low:.4g}"
+        return f"at least {low:.4g}"
     if math.isinf(low):
-        return f"below {high:.4g}"
-    return f"{low:.4g} to {high:.4g}" if low else f"below {high:.4g}"
+        return f"at most {high:.4g}"
+    return f"{low:.4g} to {high:.4g}" if low else f"at most {high:.4g}"
 
 
 def targets_table(title: str, targets: Sequence[Target]) -> Table:

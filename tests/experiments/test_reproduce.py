@@ -96,7 +96,7 @@ class Made(Reproduction):
 def test_without_published_figures_a_table_has_no_column_for_them() -> None:
     table = targets_table("Ranges", [Target("x", 0.0, 1.0, 2.0), Target("y", -math.inf, 0.0, -1.0)])
     assert table.heads == ("figure", "holds within", "ours", "difference", "verdict", "at")
-    assert [row[:3] for row in table.rows] == [("x", "below 1", "2"), ("y", "below 0", "-1")]
+    assert [row[:3] for row in table.rows] == [("x", "at most 1", "2"), ("y", "at most 0", "-1")]
 
 
 def test_a_frame_of_numbers_is_a_table_with_dashes_where_there_is_none() -> None:
@@ -110,10 +110,10 @@ def test_a_frame_of_numbers_is_a_table_with_dashes_where_there_is_none() -> None
     assert table_of_numbers("T", ["name", "size", "A", "B"], values).heads == ["name", "size", "A", "B"]
 
 
-def test_a_published_range_may_have_no_upper_end() -> None:
+def test_a_range_may_have_no_upper_end() -> None:
     assert targets_table("T", [Target("x", 2.5, math.inf, 3.0), Target("y", 2.5, math.inf, 2.0)]).rows == [
-        ("x", "above 2.5", "3", "inside", "holds", ""),
-        ("y", "above 2.5", "2", "-0.5", "off", ""),
+        ("x", "at least 2.5", "3", "inside", "holds", ""),
+        ("y", "at least 2.5", "2", "-0.5", "off", ""),
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_page_has_introduction_summary_tables_with_their_notes_and_runs() -> N
         "*Holds within* is a criterion of our own.",
         "| figure | published | holds within | ours | difference | verdict | at |\n"
         "| --- | ---: | --- | ---: | ---: | --- | --- |\n"
-        "| x | – | below 1 | 2 | +1 | off |  |\n| y | 3 | 1.5 to 4.5 | 2 | -1 | holds | there |",
+        "| x | – | at most 1 | 2 | +1 | off |  |\n| y | 3 | 1.5 to 4.5 | 2 | -1 | holds | there |",
         "## Files",
         "- [numbers](made-numbers.csv)",
         "## Runs",
