@@ -55,11 +55,12 @@ class Serve:
     """Let one tenant go first until the next decision, or as long as it has a job.
 
     Its kernels have the most urgent stream priority; if it has no objective, that of the place behind the tenants that
-    have one and no job, since what is launched of it is not to go before what may come. The others follow in the order of their oldest jobs in the plan
-    (:attr:`~gpusched_env.planning.plans.Plan.CLASS`): those that are kept even if time is dear, other kept ones, those
-    without an objective (or a job, yet), the rest; each time by deadline, and each with a priority of its own as far as
-    there are levels. Whenever a job has come or gone, the plan is made anew, and where the scenario offers it, jobs
-    that the plan gives up are rejected; those of the tenant that was said to go first are not.
+    have one and no job, since what is launched of it is not to go before what may come. The others follow in the order
+    of their oldest jobs in the plan (:attr:`~gpusched_env.planning.plans.Plan.CLASS`): those that are kept even if time
+    is dear, other kept ones, those without an objective (or a job, yet), the rest; each time by deadline, and each with
+    a priority of its own as far as there are levels. Whenever a job has come or gone, the plan is made anew, and where
+    the scenario offers it, jobs that the plan gives up are rejected; those of the tenant that was said to go first are
+    not.
     """
 
     NAME: ClassVar = "serve"
