@@ -107,7 +107,7 @@ class Board:
 
 
 def boards(docs: Path) -> list[Board]:
-    """Of every scenario, the file with the most schedulers, and of those the most seeds; in order of names."""
+    """Of every scenario the file that says most (:func:`_says`); in order of names."""
     found: dict[str, tuple[Path, Ranking]] = {}
     told: dict[str, list[Ranking]] = {}
     for path, ranking in _own(sorted((docs / "results").rglob("*.json"))):
@@ -115,7 +115,7 @@ def boards(docs: Path) -> list[Board]:
             if ranking.clairvoyant:
                 told.setdefault(scenario, []).append(ranking)
             held = found.get(scenario)
-            if held is None or _size(ranking) > _size(held[1]):
+            if held is None or _says(ranking) > _says(held[1]):
                 found[scenario] = (path, ranking)
     return [
         Board(scenario, path, ranking, _foresight(scenario, told.get(scenario, [])))
@@ -134,8 +134,9 @@ def _own(paths: Iterable[Path]) -> Iterable[tuple[Path, Ranking]]:
             yield path, ranking
 
 
-def _size(ranking: Ranking) -> tuple[int, int]:
-    return len(ranking.schedulers), len(ranking.seeds)
+def _says(ranking: Ranking) -> tuple[bool, int, int]:
+    """By what files are compared: whether a trained agent is among the schedulers, their number, that of seeds."""
+    return any(map(is_learned, ranking.schedulers)), len(ranking.schedulers), len(ranking.seeds)
 
 
 def _foresight(scenario: str, told: list[Ranking]) -> str:
