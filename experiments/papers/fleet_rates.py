@@ -36,7 +36,7 @@ from gpusched_env.experiments.fleet.cells import (
 )
 from gpusched_env.experiments.fleet.fit import errors, fit, with_published
 from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, record, targets_table
+from gpusched_env.experiments.lib.verdicts import Target, missed, record, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.co_location import RateModel
 
@@ -76,6 +76,15 @@ class Paper(Reproduction):
         random = self._errors(random_cells())
         off = ", ".join(f"{what} {np.median(each):.1%}" for what, each in random.items())
         return f"median error on {len(random_cells())} random mixes: {off}"
+
+    def outcome(self) -> str:
+        pairs = self._errors(pair_cells())
+        fitted = ", ".join(f"{what} {np.median(each):.1%}" for what, each in pairs.items())
+        return (
+            f"What does not come out: {missed(self.checks())}. Why: a job is one number here, its activity, whatever "
+            "its kernels need. The pairs of inference and training that the constants are fitted to are off themselves "
+            f"(median: {fitted})."
+        )
 
     def tables(self) -> list[Table]:
         pairs = zip(RateModel._fields, self.model, self.published, strict=True)

@@ -32,7 +32,7 @@ from typing import Any, Final
 from gpusched_env.data.parboil import BENCHMARKS, HISTO, published
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, record, table_of, targets_table
+from gpusched_env.experiments.lib.verdicts import Target, missed, record, table_of, targets_table
 from gpusched_env.experiments.papers.bwlock.runs import Beside, OneCore, Took, denver_misses_per_us, kappa
 from gpusched_env.experiments.papers.reproduction import Reproduction
 
@@ -162,19 +162,18 @@ class Paper(Reproduction):
 
     def outcome(self) -> str:
         checks = self.checks()
-        missed = [f"{one.what} ({one.ours:.3g} for {one.low:.3g} to {one.high:.3g})" for one in checks if not one.holds]
         denver = [one for one in checks if one.what.startswith("kernel ")]
         worst = max(abs(one.ours / one.low - 1.0) for one in denver)
         said = (
             f"Came out: from histo beside Cortex hogs, each kernel's slowdown beside Denver hogs within {worst:.0%}; "
             f"locks protect where their holder runs; TFS lowers throttled time to {self.throttled(1.0):.0%} and "
-            f"{self.throttled(3.0):.0%}. Did not: {'; '.join(missed) or 'nothing'}."
+            f"{self.throttled(3.0):.0%}. Did not: {missed(checks)}."
         )
         why = (
             "\n\nWhy: three hogs cost half as much again as two here, and leave the GPU too little. With exponent 1 "
             "they do not, as a table below shows. Nothing public decides it."
         )
-        return said + why if missed else said
+        return said if all(check.holds for check in checks) else said + why
 
     def data(self) -> dict[str, Any]:
         return {

@@ -58,7 +58,7 @@ from scipy.stats import spearmanr
 from gpusched_env.data.dependent_kernels import published
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import Simulation as AnyCell
-from gpusched_env.experiments.lib.verdicts import Target, record, table_of, targets_table
+from gpusched_env.experiments.lib.verdicts import Target, missed, record, table_of, targets_table
 from gpusched_env.experiments.papers.cusync.runs import (
     BASELINES,
     OF_ATTENTION,
@@ -282,6 +282,16 @@ class Paper(Reproduction):
         )
         rows = f"median error of a gain {row:.1f} points by rows, {tile:.1f} by tiles"
         return f"{held} of {len(targets)} figures come out; {rows}"
+
+    def outcome(self) -> str:
+        inside = sum(one.holds for one in self.wholes)
+        return (
+            f"What does not come out: {missed(self.checks())}. Of whole models {inside} of {len(self.wholes)} sizes "
+            "lie in the published range.\n\n"
+            "Why: blocks of convolutions, of 10 to 100 us, pay here for each synchronisation, and gain in the "
+            "measurements; posts, waits and orders must cost them less than they cost MLPs. MLPs with a wrong sign "
+            "gain by their waves, and lose in the measurements for a reason that is not stored."
+        )
 
     def table_v(self) -> list[dict[str, Any]]:
         """What each optimisation takes off the time of GPT-3's MLP, us."""
