@@ -155,7 +155,12 @@ def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     if mine != theirs:
         return bool(mine < theirs)
     due_us, their_due_us = plan[tenant, Plan.DEADLINE_US], plan[other, Plan.DEADLINE_US]
-    return bool(due_us < their_due_us or (due_us == their_due_us and tenant < other))
+    if due_us != their_due_us:
+        return bool(due_us < their_due_us)
+    # Jobs that may come of a tenant with an objective go before jobs that are there of one without.
+    if plan[tenant, Plan.HAS_SLO] != plan[other, Plan.HAS_SLO]:
+        return bool(plan[tenant, Plan.HAS_SLO] > plan[other, Plan.HAS_SLO])
+    return tenant < other
 
 
 @law

@@ -144,7 +144,8 @@ def test_shipped_agents_fit_their_scenarios(name: str) -> None:
     policy = shipped_policy(scenario)
     layout = policy.layout_for(scenario)
     served = {"futures": False} if policy.info.algorithm == "distillation" else {}
-    interval_us = scenario.interval_us or 0.0
+    interval_us = policy.info.actions.interval_us
+    assert (scenario.interval_us or interval_us) == interval_us, "a scenario's own interval is its agent's"
     assert layout == ActionLayout.of(scenario, len(scenario.tenants), 8, interval_us, **served)
     if interval_us == 0.0:
         shorter = load_scenario(name, lookahead=3)

@@ -109,6 +109,9 @@ def test_what_waits_of_best_effort_does_not_start_before_requests_to_come() -> N
     plan[1, Plan.PRESENT] = 1.0
     assert knobs_of(plan, 0, 4, (0, -1, -2, -3))[Knob.PRIORITY][0] == -2, "behind tenant 2 only"
     assert knobs_of(plan, 1, 4, (0, -1, -2, -3))[Knob.PRIORITY][1] == -3, "with an objective it is the most urgent"
+    rows_first = plan[[0, 3, 2, 1]]
+    rows_first[2:, Plan.PRESENT] = 0.0
+    assert knobs_of(rows_first, 1, 4, (0, -1, -2, -3))[Knob.PRIORITY].tolist() == [0, -1, -2, -1], "rows do not matter"
 
 
 def test_where_there_is_no_job_nobody_goes_first() -> None:
