@@ -138,8 +138,8 @@ class Progress(NamedTuple):
     until_ps: Ints
     """``(n,)``: end of the present interval, or 0 between two."""
     standing: Ints
-    """``(n, 3)``: the decision of the present interval, who goes first and launches in flight of the others, and how
-    many jobs had come or gone when its knobs were set."""
+    """``(n, 4)``: the decision of the present interval, who goes first and launches in flight of the others, how many
+    jobs had come or gone when its knobs were set, and who goes first by these."""
     plans: Floats
     """``(n, slots, len(Plan))``: the latest."""
     knobs: Ints
@@ -154,7 +154,7 @@ class Progress(NamedTuple):
             costs=np.zeros(count),
             times_us=np.zeros((count, 2)),
             until_ps=np.zeros(count, np.int64),
-            standing=np.zeros((count, 3), np.int64),
+            standing=np.zeros((count, 4), np.int64),
             plans=np.zeros((count, slots, len(Plan))),
             knobs=np.zeros((count, len(Knob), slots), np.int64),
         )

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from gpusched_env.compiling import cached, called, inlined
-from gpusched_env.devices.compiled.access import clients, env_at, launches, problem
+from gpusched_env.devices.compiled.access import clients, env_at, jobs, launches, problem
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.issuing import is_launchable
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, NONE, OVER
 from gpusched_env.devices.compiled.listing import list_jobs, show_pending, show_pending_at, show_running
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy
+from gpusched_env.devices.compiled.views import fill_tenants, launched_left_us, occupancy
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.cores import encode_cores
 from gpusched_env.envs.encoding import encode
@@ -26,7 +26,17 @@ from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
-from gpusched_env.planning.interval import BY_PLAN, FREELY, UNLIMITED, Knob, is_next, set_knobs, to_reject
+from gpusched_env.planning.interval import (
+    BY_PLAN,
+    FREELY,
+    UNLIMITED,
+    Knob,
+    goes_next,
+    holds_gpu,
+    may_launch,
+    set_knobs,
+    to_reject,
+)
 from gpusched_env.planning.lookahead import look_ahead
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.outlook import Outlook
@@ -34,6 +44,7 @@ from gpusched_env.planning.plans import NOBODY, Plan, plan_oldest
 from gpusched_env.scheduling.commands import LAUNCH, REJECT, WAITING
 from gpusched_env.scheduling.cores import all_throttled_us, fill_cores
 from gpusched_env.scheduling.reward import Sum, charge
+from gpusched_env.workload.host import GONE
 
 PENDING_SLOTS: Final = SLOT_KINDS.index("pending")
 RUNNING_SLOTS: Final = SLOT_KINDS.index("running")
@@ -225,7 +236,8 @@ def dispatch(w, e, state):
         come_or_gone += client.arrived + client.completed + client.rejected
     if standing[2] != come_or_gone:
         plan_anew(w, state.rules.lookahead, outlook_at(w, state.episodes, e), state.scratch, plan)
-        set_knobs(plan, problem(w).tenants, standing[0], standing[1], state.episodes.levels[e], knobs)
+        levels = state.episodes.levels[e]
+        standing[3] = set_knobs(plan, problem(w).tenants, standing[0], standing[1], levels, knobs)
         standing[2] = come_or_gone
     w.command_stream, w.command_first, w.command_sms = -1, 0, 0
     if problem(w).rejects == 1:
@@ -233,7 +245,7 @@ def dispatch(w, e, state):
         if tenant != NOBODY:
             w.command, w.command_target, w.command_choice = REJECT, tenant, int(plan[tenant, Plan.GIVEN_UP])
             return
-    best, best_id = next_launch(w, knobs)
+    best, best_id = next_launch(w, knobs, standing[3])
     if best == NOBODY:
         w.command, w.command_target, w.command_choice = WAITING, -1, 0
         w.command_until_ps = progress.until_ps[e]
@@ -260,11 +272,15 @@ def plan_anew(w, lookahead, outlook, scratch, plan):
 
 
 @called
-def next_launch(w, knobs):
-    """Tenant and number of the launch that the knobs let go next; :data:`NOBODY`, 0 if they let none."""
+def next_launch(w, knobs, first):
+    """Tenant and number of the launch that the knobs let go next; :data:`NOBODY`, 0 if they let none.
+
+    ``first``: who goes first, or :data:`NOBODY`.
+    """
     together = 0
     for tenant in range(problem(w).tenants):
         together += clients(w, tenant).kernels_launched if knobs[Knob.TOGETHER, tenant] < UNLIMITED else 0
+    held = first != NOBODY and holds(w, first)
     best = NOBODY
     best_id = 0
     for tenant in range(problem(w).tenants):
@@ -273,9 +289,27 @@ def next_launch(w, knobs):
         if slot == NONE or not is_launchable(w, launches(w, slot)):
             continue
         number = launches(w, slot).id
-        if is_next(number, client.kernels_launched, together, knobs, tenant, best_id, best):
+        left_us = launched_left_us(w, tenant) if knobs[Knob.FILLS, tenant] == 1 else 0.0
+        if may_launch(knobs, tenant, client.kernels_launched, left_us, together, held) and goes_next(
+            knobs, tenant, number, best, best_id
+        ):
             best, best_id = tenant, number
     return best, best_id
+
+
+@called
+def holds(w, tenant):
+    """Whether tenants that fill wait for one that goes first and has a job."""
+    client = clients(w, tenant)
+    number = client.first
+    while jobs(w, tenant, number).state == GONE:
+        number += 1
+    job = jobs(w, tenant, number)
+    return holds_gpu(
+        client.arrived - client.completed - client.rejected,
+        client.kernels_pending + client.kernels_launched,
+        job.unfinished / job.operations,
+    )
 
 
 @called

@@ -2,8 +2,8 @@
 
 A scheduler that is asked for every launch is asked some ten thousand times a tenth of a second. A real system would
 let a network decide every hundred microseconds or so, and leave the launches between to a few lines of compiled code.
-The knobs are those that a host has (:class:`Knob`). :func:`to_reject` and :func:`is_next` are the dispatcher's rules,
-the same for schedulers on any device (:class:`IntervalDispatcher`) and in compiled environments
+The knobs are those that a host has (:class:`Knob`). :func:`to_reject`, :func:`may_launch` and :func:`goes_next` are
+the dispatcher's rules, the same for schedulers on any device (:class:`IntervalDispatcher`) and in compiled environments
 (:mod:`gpusched_env.envs.stepping`).
 
 :class:`Serve` says with one word what all knobs are to be; action spaces are made of it
@@ -35,6 +35,11 @@ UNLIMITED: Final = 2**31
 DEPTH: Final = 16
 """Launches in flight of a tenant, where one goes first. What waits in a stream keeps the priority that it was launched
 with, and more would not start earlier."""
+QUEUE_US: Final = 250.0
+"""Profiled time of what a tenant without an objective has in flight, above which it launches nothing more: that cannot
+be taken back when a request comes. Chosen among 50 to 300 on training workloads of MultiTenantSaturated."""
+BACKLOG: Final = 2
+"""Jobs of a tenant with which its limits for others hold from the first instant: time is dear then."""
 HALF_PS: Final = 5e-7
 """In microseconds. Times are whole picoseconds, sums of them in floating point are not."""
 
@@ -48,6 +53,10 @@ class Knob(enum.IntEnum):
     """The same of all tenants together for which this is not :data:`UNLIMITED`; 0: it is not served."""
     PRIORITY = 2
     """Stream priority of what it launches, 0 or below, lower is more urgent."""
+    FILLS = 3
+    """1: of the tenants without an objective while they fill what others leave. No more than :data:`QUEUE_US` of it is
+    in flight, and the limit of all together holds only once the tenant that goes first is on the GPU
+    (:func:`holds_gpu`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,9 @@ class Serve:
     have one and no job, since what is launched of it is not to go before what may come. The others follow in the order
     of their oldest jobs in the plan (:attr:`~gpusched_env.planning.plans.Plan.CLASS`): those that are kept even if time
     is dear, other kept ones, those without an objective (or a job, yet), the rest; each time by deadline, and each with
-    a priority of its own as far as there are levels. Whenever a job has come or gone, the plan is made anew, and where
+    a priority of its own as far as there are levels. Tenants without an objective wait for a job only once its kernels
+    are issued, or if there are more jobs behind it; and where the plan has one of them go first, all go with it.
+    Whenever a job has come or gone, the plan is made anew, and where
     the scenario offers it, jobs that the plan gives up are rejected; those of the tenant that was said to go first are
     not.
     """
@@ -89,8 +100,8 @@ def levels_of(stream_priorities: tuple[int, ...], tenants: int) -> NDArray[np.in
 
 
 @cached()
-def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArray[np.int64], knobs: Knobs) -> None:
-    """Write what :class:`Serve` stands for.
+def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArray[np.int64], knobs: Knobs) -> int:
+    """Write what :class:`Serve` stands for, and say who goes first; :data:`NOBODY`: nobody does.
 
     Args:
         plan: of :func:`~gpusched_env.planning.plans.plan_oldest`.
@@ -104,19 +115,27 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
             urgent = plan[tenant, Plan.DEADLINE_US] < math.inf
             knobs[Knob.IN_FLIGHT, tenant] = knobs[Knob.TOGETHER, tenant] = UNLIMITED
             knobs[Knob.PRIORITY, tenant] = levels[0] if urgent else levels[tenants - 1]
-        return
-    if first == NOBODY or plan[first, Plan.PRESENT] == 0.0:
+            knobs[Knob.FILLS, tenant] = 0
+        return NOBODY
+    by_plan = first == NOBODY or plan[first, Plan.PRESENT] == 0.0
+    if by_plan:
         first = foremost(plan, tenants)
+    # Nobody with an objective has a job, then.
+    all_fill = by_plan and first != NOBODY and plan[first, Plan.HAS_SLO] == 0.0
     for tenant in range(tenants):
-        before = may_come_before(plan, tenants, tenant) if tenant == first else 0
-        if tenant != first:
+        fills = plan[tenant, Plan.HAS_SLO] == 0.0
+        leads = tenant == first or (all_fill and fills)
+        before = may_come_before(plan, tenants, tenant) if leads else 0
+        if not leads:
             before = 0 if first == NOBODY else 1
             for other in range(tenants):
                 if other not in (first, tenant) and goes_before(plan, other, tenant):
                     before += 1
         knobs[Knob.IN_FLIGHT, tenant] = DEPTH
-        knobs[Knob.TOGETHER, tenant] = others if tenant != first else UNLIMITED
+        knobs[Knob.TOGETHER, tenant] = UNLIMITED if leads else others
         knobs[Knob.PRIORITY, tenant] = levels[before]
+        knobs[Knob.FILLS, tenant] = 1 if fills else 0
+    return first
 
 
 @cached()
@@ -164,22 +183,47 @@ def goes_before(plan: Floats, tenant: int, other: int) -> bool:
 
 
 @law
-def is_next(head: int, launched: int, together: int, knobs: Knobs, tenant: int, best_head: int, best: int) -> bool:
-    """Whether a tenant's oldest launch goes before the best one of other tenants.
-
-    Of those that may be launched, that of the most urgent tenant goes first, then the one that was issued first.
+def holds_gpu(jobs: int, kernels: int, unfinished: float) -> bool:
+    """Whether tenants that fill wait for the tenant that goes first: its job is on the GPU, or more are behind it.
 
     Args:
-        head: id of its oldest pending launch, which can be launched now.
-        launched: launches of it that are handed to the GPU and unfinished.
-        together: those of all tenants with a limit together.
+        jobs: that it has.
+        kernels: of it, that are issued and unfinished.
+        unfinished: share of its oldest job's operations.
+    """
+    return jobs >= BACKLOG or kernels > 0 or unfinished < 1.0
+
+
+@law
+def may_launch(knobs: Knobs, tenant: int, launched: int, left_us: float, together: int, held: bool) -> bool:
+    """Whether its limits let a tenant launch one more.
+
+    Args:
         knobs: of all tenants.
         tenant: its row.
-        best_head, best: id and tenant of the best one so far; tenant :data:`NOBODY`: there is none.
+        launched: launches of it that are handed to the GPU and unfinished.
+        left_us: their profiled time left.
+        together: launches of all tenants with a limit together.
+        held: of :func:`holds_gpu`.
     """
-    limit = knobs[Knob.TOGETHER, tenant]
-    if launched >= knobs[Knob.IN_FLIGHT, tenant] or (limit < UNLIMITED and together >= limit):
+    fills = knobs[Knob.FILLS, tenant] == 1
+    if launched >= knobs[Knob.IN_FLIGHT, tenant] or (fills and launched > 0 and left_us >= QUEUE_US):
         return False
+    limit = knobs[Knob.TOGETHER, tenant]
+    return bool(limit == UNLIMITED or together < limit or (fills and not held))
+
+
+@law
+def goes_next(knobs: Knobs, tenant: int, head: int, best: int, best_head: int) -> bool:
+    """Whether a tenant's oldest launch goes before the best one of other tenants, of those that may be launched.
+
+    That of the most urgent tenant does, then the one that was issued first.
+
+    Args:
+        knobs: of all tenants.
+        tenant, head: its row, and the id of its oldest pending launch.
+        best, best_head: the same of the best one so far; :data:`NOBODY`: there is none.
+    """
     if best == NOBODY or knobs[Knob.PRIORITY, tenant] != knobs[Knob.PRIORITY, best]:
         return bool(best == NOBODY or knobs[Knob.PRIORITY, tenant] < knobs[Knob.PRIORITY, best])
     return head < best_head
@@ -223,16 +267,20 @@ class IntervalDispatcher:
             if tenant != NOBODY:
                 return Reject(tenant, int(self._plan[tenant, Plan.GIVEN_UP]))
         launched = view.tenants.array[:, TenantColumn.KERNELS_LAUNCHED].tolist()
+        left_us = view.tenants.array[:, TenantColumn.LAUNCHED_LEFT_US].tolist()
         limits = knobs[Knob.TOGETHER].tolist()
         together = sum(count for count, limit in zip(launched, limits, strict=True) if limit < UNLIMITED)
+        held = self._held(view)
         best, best_head, last = NOBODY, 0, NOBODY
         # Tenant after tenant, the oldest first.
         for row in view.pending.array:
             tenant, head = int(row[PendingColumn.TENANT]), int(row[PendingColumn.ID])
             oldest, last = tenant != last, tenant
-            if oldest and row[PendingColumn.LAUNCHABLE] and is_next(
-                head, launched[tenant], together, knobs, tenant, best_head, best
-            ):  # fmt: skip
+            if not oldest or not row[PendingColumn.LAUNCHABLE]:
+                continue
+            if may_launch(knobs, tenant, launched[tenant], left_us[tenant], together, held) and goes_next(
+                knobs, tenant, head, best, best_head
+            ):
                 best, best_head = tenant, head
         if best == NOBODY:
             return Wait(self._until_us if self._next is None else min(self._next[0], self._until_us))
@@ -245,7 +293,18 @@ class IntervalDispatcher:
             self._jobs, self._plan = jobs, plan_view(view, self._outlook)
             tenants, serve = len(view.tenants), self._serve
             self._knobs: Knobs = np.zeros((len(Knob), tenants), np.int64)
-            set_knobs(
+            self._first = set_knobs(
                 self._plan, tenants, serve.tenant, serve.others, levels_of(self._priorities, tenants), self._knobs
             )
         return self._knobs
+
+    def _held(self, view: View) -> bool:
+        """Whether tenants that fill wait for the tenant that goes first."""
+        if self._first == NOBODY:
+            return False
+        tenant = view.tenants.array[self._first]
+        kernels = tenant[TenantColumn.KERNELS_PENDING] + tenant[TenantColumn.KERNELS_LAUNCHED]
+        # Tenant after tenant, the oldest first.
+        oldest = int(np.argmax(view.jobs.array[:, JobColumn.TENANT] == self._first))
+        unfinished = view.jobs.array[oldest, JobColumn.UNFINISHED]
+        return holds_gpu(int(tenant[TenantColumn.JOBS_WAITING]), int(kernels), float(unfinished))

@@ -11,13 +11,16 @@ from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.interval import (
     BY_PLAN,
     DEPTH,
+    QUEUE_US,
     UNLIMITED,
     IntervalDispatcher,
     Knob,
     Knobs,
     Serve,
-    is_next,
+    goes_next,
+    holds_gpu,
     levels_of,
+    may_launch,
     set_knobs,
     to_reject,
 )
@@ -112,6 +115,21 @@ def test_what_waits_of_best_effort_does_not_start_before_requests_to_come() -> N
     rows_first = plan[[0, 3, 2, 1]]
     rows_first[2:, Plan.PRESENT] = 0.0
     assert knobs_of(rows_first, 1, 4, (0, -1, -2, -3))[Knob.PRIORITY].tolist() == [0, -1, -2, -1], "rows do not matter"
+
+
+def test_without_an_objective_all_go_first_where_the_plan_says_that_one_does() -> None:
+    """Tenant 1 has an objective and no job."""
+    plan = np.array([planned(math.inf), planned(50.0), planned(math.inf)])
+    plan[1, Plan.PRESENT], plan[1, Plan.DEADLINE_US], plan[1, Plan.CLASS] = 0.0, math.inf, 2.0
+    by_plan = knobs_of(plan, NOBODY, 4, (0, -1, -2))
+    assert by_plan[Knob.TOGETHER].tolist() == [UNLIMITED, 4, UNLIMITED]
+    assert by_plan[Knob.PRIORITY].tolist() == [-1, -1, -1]
+    assert by_plan[Knob.FILLS].tolist() == [1, 0, 1]
+    said = knobs_of(plan, 2, 4, (0, -1, -2))
+    assert said[Knob.TOGETHER].tolist() == [4, 4, UNLIMITED]
+    plan[1, Plan.PRESENT], plan[1, Plan.DEADLINE_US] = 1.0, 50.0
+    plan[1, Plan.CLASS] = 3.0
+    assert knobs_of(plan, NOBODY, 4, (0, -1, -2))[Knob.TOGETHER].tolist()[0] == UNLIMITED, "it goes before a lost job"
 
 
 def test_where_there_is_no_job_nobody_goes_first() -> None:
@@ -263,41 +281,72 @@ def test_a_job_before_one_that_is_kept_is_in_its_way() -> None:
     assert plan[1, [Plan.KEPT, Plan.KEPT_DEAR, Plan.GIVEN_UP, Plan.LOST]].tolist() == [1, 1, NOTHING, 0]
 
 
-KNOBS: Knobs = np.array([[2, 9, 9, 9], [UNLIMITED, 3, 3, UNLIMITED], [-2, -1, -1, -2]], np.int64)
-"""Tenants 0 and 3 are most urgent; 1 and 2 have three launches together."""
+KNOBS: Knobs = np.array([[2, 9, 9, 9], [UNLIMITED, 3, 3, UNLIMITED], [-2, -1, -1, -2], [0, 0, 1, 1]], np.int64)
+"""Tenants 0 and 3 are most urgent; 1 and 2 have three launches together; 2 and 3 fill what others leave."""
 
 
 @pytest.mark.parametrize(
-    ("tenant", "head", "launched", "together", "best", "best_head", "expected"),
+    ("tenant", "launched", "left_us", "together", "held", "expected"),
     [
-        (0, 5, 1, 3, NOBODY, 0, True),
-        (0, 5, 2, 0, NOBODY, 0, False),
-        (1, 5, 0, 2, NOBODY, 0, True),
-        (1, 5, 0, 3, NOBODY, 0, False),
-        (1, 5, 9, 0, NOBODY, 0, False),
-        (0, 5, 0, 0, 1, 4, True),
-        (1, 4, 0, 0, 0, 5, False),
-        (2, 4, 0, 0, 1, 5, True),
-        (2, 6, 0, 0, 1, 5, False),
-        (3, 4, 0, 3, 0, 5, True),
+        (0, 1, 1e6, 3, True, True),
+        (0, 2, 0.0, 0, True, False),
+        (1, 0, 0.0, 2, True, True),
+        (1, 0, 0.0, 3, False, False),
+        (1, 9, 0.0, 0, True, False),
+        (2, 0, 0.0, 3, True, False),
+        (2, 0, 0.0, 3, False, True),
+        (2, 3, QUEUE_US - 1.0, 3, False, True),
+        (2, 3, QUEUE_US, 3, False, False),
+        (2, 9, 0.0, 0, False, False),
+        (3, 1, QUEUE_US, 0, True, False),
+        (3, 0, QUEUE_US, 5, True, True),
     ],
     ids=[
-        "below its limit, whatever others have in flight",
+        "below its limit, whatever others have in flight, for however long",
         "at its limit",
         "below the limit together",
-        "at the limit together",
+        "at the limit together, held or not",
         "at its own limit, below that together",
-        "more urgent, later",
-        "less urgent, earlier",
-        "as urgent, earlier",
-        "as urgent, later",
-        "as urgent, earlier, not limited together",
+        "it fills, and is held",
+        "it fills, and is not held yet",
+        "so short is what it has in flight",
+        "it has enough in flight",
+        "it fills, at its own limit",
+        "first itself, it has enough in flight",
+        "one launch it may always have, first and not limited together",
     ],
 )  # fmt: skip
-def test_who_is_next(
-    tenant: int, head: int, launched: int, together: int, best: int, best_head: int, expected: bool
+def test_what_may_be_launched(
+    tenant: int, launched: int, left_us: float, together: int, held: bool, expected: bool
 ) -> None:
-    assert is_next(head, launched, together, KNOBS, tenant, best_head, best) is expected
+    assert may_launch(KNOBS, tenant, launched, left_us, together, held) is expected
+
+
+@pytest.mark.parametrize(
+    ("tenant", "head", "best", "best_head", "expected"),
+    [
+        (1, 5, NOBODY, 0, True),
+        (0, 5, 1, 4, True),
+        (1, 4, 0, 5, False),
+        (2, 4, 1, 5, True),
+        (2, 6, 1, 5, False),
+        (3, 4, 0, 5, True),
+    ],
+    ids=["alone", "more urgent, later", "less urgent, earlier", "as urgent, earlier", "as urgent, later", "3 and 0"],
+)  # fmt: skip
+def test_who_goes_next(tenant: int, head: int, best: int, best_head: int, expected: bool) -> None:
+    assert goes_next(KNOBS, tenant, head, best, best_head) is expected
+
+
+@pytest.mark.parametrize(
+    ("jobs", "kernels", "unfinished", "expected"),
+    [(1, 0, 1.0, False), (1, 1, 1.0, True), (1, 0, 0.9, True), (2, 0, 1.0, True)],
+    ids=["it has just come", "issued", "between two kernels", "another one behind it"],
+)
+def test_from_when_on_those_that_fill_wait_for_a_job(
+    jobs: int, kernels: int, unfinished: float, expected: bool
+) -> None:
+    assert holds_gpu(jobs, kernels, unfinished) is expected
 
 
 def waiting(
@@ -311,7 +360,8 @@ def waiting(
             {"tenant": tenant, "id": 14 + tenant, "launchable": 1},
         ]
     jobs: list[Row] = [{"tenant": tenant, "job": 0} for tenant in range(4)]
-    return build_view(pending, [{"tenant": tenant} for tenant in launched], [{}] * 4, jobs=jobs, time_us=time_us)
+    tenants: list[Row] = [{"slo_us": 1000}] * 4
+    return build_view(pending, [{"tenant": tenant} for tenant in launched], tenants, jobs=jobs, time_us=time_us)
 
 
 @pytest.mark.parametrize(
@@ -359,6 +409,33 @@ def test_while_it_is_decided_the_decision_before_stands() -> None:
     # One that takes longer than an interval is waited for no longer than that: the next one takes its place.
     dispatcher.set(waiting(time_us=700.0), Serve(0, 3), decision_us=150.0)
     assert dispatcher.command(waiting((0, 0, 0, 0), time_us=700.0)) == Wait(800.0)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "issued", "launched", "expected"),
+    [
+        ([{"tenant": 0}], False, [], Launch(11, -2)),
+        ([{"tenant": 0}], True, [], Launch(10, -3)),
+        ([{"tenant": 0, "unfinished": 0.5}], False, [], Wait(600.0)),
+        ([{"tenant": 0}, {"tenant": 0, "job": 1}], False, [], Wait(600.0)),
+        ([{"tenant": 0}], False, [1], Wait(600.0)),
+    ],
+    ids=["its host prepares it", "its kernel is there", "between two kernels", "another waits", "enough in flight"],
+)
+def test_tenants_without_an_objective_wait_once_the_first_is_on_the_gpu(
+    jobs: list[Row], issued: bool, launched: list[int], expected: Launch | Wait
+) -> None:
+    """Tenant 0 has the GPU alone, tenant 1 fills; a kernel of it takes longer than it may have in flight."""
+    pending: list[Row] = [{"tenant": 0, "id": 10, "launchable": 1}] * issued
+    pending.append({"tenant": 1, "id": 11, "launchable": 1})
+    tenants: list[Row] = [{"slo_us": 1000, "jobs_waiting": len(jobs)}, {"jobs_waiting": 1}]
+    due: list[Row] = [{"job": 0, "unfinished": 1, "deadline_us": 900, **job} for job in jobs]
+    running: list[Row] = [{"tenant": tenant} for tenant in launched]
+    tenants[1]["launched_left_us"] = QUEUE_US * len(launched)
+    view = build_view(pending, running, tenants, jobs=[*due, {"tenant": 1, "job": 0, "unfinished": 0.5}])
+    dispatcher = dispatcher_of()
+    dispatcher.set(view, Serve(0, 0))
+    assert dispatcher.command(view) == expected
 
 
 def four_tenants_launching(jobs: list[Row]) -> View:

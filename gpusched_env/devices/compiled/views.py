@@ -357,11 +357,30 @@ def fill_left(w, out):
         launch = launches(w, slot)
         flight = flight_of(w, launch)
         row = out[launch.tenant]
-        profiled_us = kernels(w, launch.identity).profiled_us
-        spent_us = elapsed_us(w, launch)
-        row[TenantColumn.LAUNCHED_LEFT_US] -= min(profiled_us, spent_us) - min(profiled_us, flight.ran_ps / 1e6)
-        row[TenantColumn.RUNNING_LEFT_US] = min(row[TenantColumn.RUNNING_LEFT_US], max(0.0, profiled_us - spent_us))
+        left_us = max(0.0, kernels(w, launch.identity).profiled_us - elapsed_us(w, launch))
+        row[TenantColumn.LAUNCHED_LEFT_US] -= spent_since_us(w, launch)
+        row[TenantColumn.RUNNING_LEFT_US] = min(row[TenantColumn.RUNNING_LEFT_US], left_us)
         slot = flight.started_after
+
+
+@inlined
+def spent_since_us(w, launch):
+    """What a started kernel has done of its profiled time since it was launched last."""
+    profiled_us = kernels(w, launch.identity).profiled_us
+    return min(profiled_us, elapsed_us(w, launch)) - min(profiled_us, flight_of(w, launch).ran_ps / 1e6)
+
+
+@called
+def launched_left_us(w, tenant):
+    """One tenant's ``LAUNCHED_LEFT_US``."""
+    left_us = clients(w, tenant).launched_profiled_us
+    slot = w.started_first
+    while slot != NONE:
+        launch = launches(w, slot)
+        if launch.tenant == tenant:
+            left_us -= spent_since_us(w, launch)
+        slot = flight_of(w, launch).started_after
+    return left_us
 
 
 @called
