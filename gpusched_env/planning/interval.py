@@ -54,9 +54,10 @@ class Knob(enum.IntEnum):
     PRIORITY = 2
     """Stream priority of what it launches, 0 or below, lower is more urgent."""
     FILLS = 3
-    """1: of the tenants without an objective while they fill what others leave. No more than :data:`QUEUE_US` of it is
-    in flight, and the limit of all together holds only once the tenant that goes first is on the GPU
-    (:func:`holds_gpu`)."""
+    """1: it has no objective, and at most one tenant that has one has jobs. No more than :data:`QUEUE_US` of it is in
+    flight then, and the limit of all together holds only once the tenant that goes first is on the GPU
+    (:func:`holds_gpu`). Where several have jobs somebody waits at all times, and best effort is what :attr:`TOGETHER`
+    says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,9 @@ class Serve:
     have one and no job, since what is launched of it is not to go before what may come. The others follow in the order
     of their oldest jobs in the plan (:attr:`~gpusched_env.planning.plans.Plan.CLASS`): those that are kept even if time
     is dear, other kept ones, those without an objective (or a job, yet), the rest; each time by deadline, and each with
-    a priority of its own as far as there are levels. Tenants without an objective wait for a job only once its kernels
-    are issued, or if there are more jobs behind it; and where the plan has one of them go first, all go with it.
-    Whenever a job has come or gone, the plan is made anew, and where
+    a priority of its own as far as there are levels. Where at most one tenant with an objective has jobs, those without
+    one fill what it leaves (:attr:`Knob.FILLS`); and where the plan has one of them go first, all go with it. Whenever
+    a job has come or gone, the plan is made anew, and where
     the scenario offers it, jobs that the plan gives up are rejected; those of the tenant that was said to go first are
     not.
     """
@@ -122,8 +123,9 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
         first = foremost(plan, tenants)
     # Nobody with an objective has a job, then.
     all_fill = by_plan and first != NOBODY and plan[first, Plan.HAS_SLO] == 0.0
+    calm = with_slo_and_job(plan, tenants) <= 1
     for tenant in range(tenants):
-        fills = plan[tenant, Plan.HAS_SLO] == 0.0
+        fills = calm and plan[tenant, Plan.HAS_SLO] == 0.0
         leads = tenant == first or (all_fill and fills)
         before = may_come_before(plan, tenants, tenant) if leads else 0
         if not leads:
@@ -146,6 +148,16 @@ def foremost(plan: Floats, tenants: int) -> int:
         if plan[tenant, Plan.PRESENT] > 0.0 and (found == NOBODY or goes_before(plan, tenant, found)):
             found = tenant
     return found
+
+
+@called
+def with_slo_and_job(plan: Floats, tenants: int) -> int:
+    """How many tenants have an objective and a job."""
+    count = 0
+    for tenant in range(tenants):
+        if plan[tenant, Plan.HAS_SLO] > 0.0 and plan[tenant, Plan.PRESENT] > 0.0:
+            count += 1
+    return count
 
 
 @called
