@@ -13,7 +13,7 @@ from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.names import is_learned
-from gpusched_env.experiments.lib.statistics import Standing, standings
+from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Standing, standings
 from gpusched_env.experiments.ranking.headroom import headroom
 from gpusched_env.experiments.ranking.result import Ranking, read_ranking
 from gpusched_env.experiments.reference.docstrings import pipe_table
@@ -134,9 +134,11 @@ def _own(paths: Iterable[Path]) -> Iterable[tuple[Path, Ranking]]:
             yield path, ranking
 
 
-def _says(ranking: Ranking) -> tuple[bool, int, int]:
-    """By what files are compared: whether a trained agent is among the schedulers, their number, that of seeds."""
-    return any(map(is_learned, ranking.schedulers)), len(ranking.schedulers), len(ranking.seeds)
+def _says(ranking: Ranking) -> tuple[bool, bool, int, int]:
+    """By what files are compared: whether a trained agent is among the schedulers, whether there are enough seeds for
+    ranks, the number of schedulers, that of seeds."""
+    learned, seeds = any(map(is_learned, ranking.schedulers)), len(ranking.seeds)
+    return learned, seeds >= FEW_SEEDS, len(ranking.schedulers), seeds
 
 
 def _foresight(scenario: str, told: list[Ranking]) -> str:

@@ -42,3 +42,9 @@ def test_of_as_many_schedulers_the_one_with_more_seeds(tmp_path: Path) -> None:
     longer = {name: [*costs, 8.0] for name, costs in FEW.items()}
     (board,) = boards(written(tmp_path, a=longer, b=FEW))
     assert board.path.stem == "a"
+
+
+def test_few_seeds_of_many_schedulers_do_not_stand_for_a_scenario(tmp_path: Path) -> None:
+    enough = {name: [*costs, *costs, *costs] for name, costs in WITH_AN_AGENT.items()}
+    (board,) = boards(written(tmp_path, a=enough, b={**MORE, "learned": [6.0, 7.0]}))
+    assert board.path.stem == "a"
