@@ -121,7 +121,7 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
     by_plan = first == NOBODY or plan[first, Plan.PRESENT] == 0.0
     if by_plan:
         first = foremost(plan, tenants)
-    # Nobody with an objective has a job, then.
+    # Nobody with an objective has a job that is kept, then.
     all_fill = by_plan and first != NOBODY and plan[first, Plan.HAS_SLO] == 0.0
     calm = with_slo_and_job(plan, tenants) <= 1
     for tenant in range(tenants):
