@@ -132,6 +132,14 @@ def test_without_an_objective_all_go_first_where_the_plan_says_that_one_does() -
     assert knobs_of(plan, NOBODY, 4, (0, -1, -2))[Knob.TOGETHER].tolist()[0] == UNLIMITED, "it goes before a lost job"
 
 
+def test_nobody_fills_where_several_with_an_objective_have_jobs() -> None:
+    """Tenant 3 has none; of the six others all have a job, then all but one."""
+    assert not knobs_of(PLAN, 5, 2, SIX_LEVELS)[Knob.FILLS].any()
+    plan = PLAN.copy()
+    plan[[0, 1, 2, 4, 6], Plan.PRESENT] = 0.0
+    assert knobs_of(plan, 5, 2, SIX_LEVELS)[Knob.FILLS].tolist() == [0, 0, 0, 1, 0, 0, 0]
+
+
 def test_where_there_is_no_job_nobody_goes_first() -> None:
     idle = np.array([planned(math.inf)] * 3)
     idle[:, Plan.PRESENT] = 0.0
@@ -436,6 +444,19 @@ def test_tenants_without_an_objective_wait_once_the_first_is_on_the_gpu(
     dispatcher = dispatcher_of()
     dispatcher.set(view, Serve(0, 0))
     assert dispatcher.command(view) == expected
+
+
+def test_it_is_the_job_of_who_goes_first_that_they_wait_for() -> None:
+    """Tenant 1's has not begun; tenant 0's own, older in the table, has."""
+    tenants: list[Row] = [{"jobs_waiting": 1}, {"slo_us": 1000, "jobs_waiting": 1}]
+    jobs: list[Row] = [
+        {"tenant": 0, "job": 0, "unfinished": 0.5},
+        {"tenant": 1, "job": 0, "unfinished": 1, "deadline_us": 900},
+    ]
+    view = build_view([{"tenant": 0, "id": 10, "launchable": 1}], [], tenants, jobs=jobs)
+    dispatcher = dispatcher_of()
+    dispatcher.set(view, Serve(1, 0))
+    assert dispatcher.command(view) == Launch(10, -2)
 
 
 def four_tenants_launching(jobs: list[Row]) -> View:
