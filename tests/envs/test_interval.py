@@ -35,7 +35,9 @@ CLOSED = load_scenario("ThreeTenants", horizon_us=2000.0, decision_us=2.0)
 LOADED = load_scenario("ServingPoisson", load=2.0, horizon_us=20000.0)
 ON_EVERY_DEVICE = pytest.mark.parametrize("scenario", [BURSTS, CLOSED], ids=lambda scenario: scenario.name)
 """The reference device takes long for those with large kernels."""
-SCENARIOS = pytest.mark.parametrize("scenario", [BUSY, BURSTS, CLOSED], ids=lambda scenario: scenario.name)
+FILLED = load_scenario("MultiTenantSaturated", horizon_us=20000.0)
+"""Requests of one tenant, and two others that fill what they leave."""
+SCENARIOS = pytest.mark.parametrize("scenario", [BUSY, BURSTS, CLOSED, FILLED], ids=lambda scenario: scenario.name)
 
 
 def make(scenario: Scenario = BUSY, interval_us: float = 100.0, **kwargs: Any) -> GpuSchedulingEnv:
