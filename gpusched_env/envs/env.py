@@ -78,6 +78,8 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
 
     - *Serve* tenant `s` first, with 0, 4 or 16 launches of all others together in flight. Its kernels have the most
       urgent stream priority, the others follow in the order of the plan, which is made anew when a job comes or goes.
+      While at most one tenant with an objective has jobs, those without one fill what it leaves
+      (`Knob.FILLS` in that module).
     - *Reject* as above, with `commands=["launch", "reject"]`; the agent is asked again at once, if there is something
       left to choose.
 
