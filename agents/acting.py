@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Shown
-from gpusched_env.planning.interval import IntervalDispatcher
+from gpusched_env.planning.dispatcher import IntervalDispatcher
 from gpusched_env.planning.outlook import NOTHING_AHEAD, outlook
 from gpusched_env.scenarios.knowledge import Knowledge, StreamKnowledge
 from gpusched_env.scheduling.commands import Command

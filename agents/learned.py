@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.shipped import shipped_policy
 from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.kept import Kept
+from gpusched_env.envs.action_fields import LEAST_INTERVAL_US
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch_state import Tables
 from gpusched_env.envs.features import Scalar
@@ -36,21 +38,34 @@ class LearnedScheduler:
 
     reads: Reads = OBSERVED
 
-    def __init__(self, policy: str | Path | ExportedPolicy | None = None, *, decision_us: float = 0.0) -> None:
+    def __init__(
+        self,
+        policy: str | Path | ExportedPolicy | None = None,
+        *,
+        interval_us: float | None = None,
+        decision_us: float = 0.0,
+    ) -> None:
         """Play a trained policy.
 
         Args:
             policy: a file's path, a policy, or ``None``: what is shipped for the scenario of each episode.
+            interval_us: how long its decisions stand, at least 1, where it decides for an interval; ``None``: as in its
+                training. In slow motion (``stretch`` of a scenario), as many times as long keeps the number of
+                decisions that a job gets.
             decision_us: host time that each decision for an interval takes, 0 or more; the decision before it stands
                 meanwhile. Where every launch is a decision, ``decision_us`` of the scenario says so for all schedulers.
 
         Raises:
             InputError: the file cannot be read, or was made for other observations; ``decision_us`` is not a number
-                of at least 0.
+                of at least 0, or ``interval_us`` none of at least 1.
         """
+        if interval_us is not None and not LEAST_INTERVAL_US <= interval_us < math.inf:
+            raise InputError(
+                f"interval_us is {interval_us!r}, must be a finite number of at least {LEAST_INTERVAL_US:g}"
+            )
         if not 0.0 <= decision_us < math.inf:
             raise InputError(f"decision_us is {decision_us!r}, must be a finite number of at least 0")
-        self._decision_us = decision_us
+        self._interval_us, self._decision_us = interval_us, decision_us
         self._given = policy if policy is None or isinstance(policy, ExportedPolicy) else ExportedPolicy.load(policy)
         self.set_up = SetUp(uses=self._uses)
         self._workspace: _Workspace | None = None
@@ -65,10 +80,10 @@ class LearnedScheduler:
         """Compile what is needed for ``scenario``, once after an installation.
 
         Raises:
-            InputError: the policy does not fit, or none is shipped for the scenario.
+            InputError: the policy does not fit, or none is shipped for the scenario; it decides about every launch,
+                and was given an interval.
         """
-        policy = self._given if self._given is not None else shipped_policy(scenario)
-        layout = policy.layout_for(scenario)
+        policy, layout = self._for(scenario)
         before = self._workspace
         if before is None or before.policy is not policy or before.layout != layout:
             self._workspace = _Workspace(policy, layout, self._decision_us)
@@ -79,8 +94,24 @@ class LearnedScheduler:
         Raises:
             InputError: as :meth:`prepare`.
         """
+        return self._for(scenario)[1].uses(scenario.commands)
+
+    def _for(self, scenario: Offer) -> tuple[ExportedPolicy, ActionLayout]:
+        """The policy and its actions in ``scenario``.
+
+        Raises:
+            InputError: as :meth:`prepare`.
+        """
         policy = self._given if self._given is not None else shipped_policy(scenario)
-        return policy.layout_for(scenario).uses(scenario.commands)
+        layout = policy.layout_for(scenario)
+        if self._interval_us is None:
+            return policy, layout
+        if layout.interval_us == 0.0:
+            raise InputError(
+                f"the policy, trained on {policy.info.scenario}, decides about every launch; interval_us is for those "
+                "that decide for an interval"
+            )
+        return policy, replace(layout, interval_us=self._interval_us)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         self.prepare(knowledge)

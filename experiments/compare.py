@@ -19,19 +19,18 @@ from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, checked_seeds, run_task
 from gpusched_env.experiments.lib.grid import counting, run_grid
 from gpusched_env.experiments.lib.names import (
-    LEARNED,
     DeviceSource,
     SchedulerSource,
     check_scheduler,
     default_schedulers,
     describe_scheduler,
     expanded,
-    is_learned,
     is_own_or_listed,
     name_of,
     new_device,
     sees_truth,
 )
+from gpusched_env.experiments.lib.trained import LEARNED, is_learned
 from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.load_curve.capacity import SHARE
 from gpusched_env.experiments.load_curve.curve import LoadCurve

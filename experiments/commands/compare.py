@@ -115,8 +115,9 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Comparis
 
     from gpusched_env.experiments.compare import compare
     from gpusched_env.experiments.lib.files import RESULT, result_folder, writing
-    from gpusched_env.experiments.lib.names import default_schedulers, expanded, trusted
+    from gpusched_env.experiments.lib.names import default_schedulers, expanded
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.experiments.lib.trained import trusted
     from gpusched_env.experiments.report.save import write_results
     from gpusched_env.experiments.settings import apply_settings
     from gpusched_env.scenarios.scenario import load_scenario

@@ -44,7 +44,7 @@ def list_schedulers() -> None:
     from gpusched_env.agents.shipped import shipped_scenarios
     from gpusched_env.experiments.games.registry import games
     from gpusched_env.experiments.lib.labels import LEGEND
-    from gpusched_env.experiments.lib.names import LEARNED
+    from gpusched_env.experiments.lib.trained import LEARNED
 
     shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_scenarios()) or 'none yet'})"
     learned = [(LEARNED, shipped), (f"{LEARNED}:PATH", "The trained agent of a file, see docs/policies.md")]

@@ -65,8 +65,8 @@ def rank(
     """
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.experiments.lib.files import refuse_existing
-    from gpusched_env.experiments.lib.names import trusted
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.experiments.lib.trained import trusted
     from gpusched_env.experiments.ranking.run import rank as rank_all
 
     refuse_existing(json, "--json", overwrite=options.overwrite or options.resume)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from gpusched_env.agents.dynamic_parallelism.learned import NAME, LearnedLaunches
 from gpusched_env.agents.shipped import shipped_names
-from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.dynamic_parallelism.registry import LAUNCH_SCHEDULERS, make_launch_scheduler
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.dynamic_parallelism.scheduler import LaunchScheduler
-from gpusched_env.experiments.lib.names import LEARNED, device_from, is_learned
+from gpusched_env.experiments.lib.names import device_from
+from gpusched_env.experiments.lib.trained import LEARNED, agent_file, is_learned
 
 
 def new_launch_scheduler(name: str) -> LaunchScheduler:
@@ -23,8 +22,7 @@ def new_launch_scheduler(name: str) -> LaunchScheduler:
         InputError: there is none, or no agent.
     """
     if is_learned(name):
-        _, _, path = name.partition(":")
-        return LearnedLaunches(policy_file(Path(path)) if path else None)
+        return LearnedLaunches(agent_file(name))
     return make_launch_scheduler(tuned_spec(name, NAME) if name.startswith(TUNED) else name)
 
 

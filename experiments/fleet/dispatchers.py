@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,12 +9,11 @@ from gpusched_env.agents.fleet.learned import NAME, LearnedFleet
 from gpusched_env.agents.fleet.playing import flat, play_day
 from gpusched_env.agents.fleet.rule import HALF, SHAPES, MoveTerm, PlaceTerm
 from gpusched_env.agents.shipped import shipped_names
-from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.fleet.predicted_fit import PredictedFit
 from gpusched_env.baselines.fleet.registry import DISPATCHERS, make_dispatcher
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec
-from gpusched_env.experiments.lib.names import LEARNED, is_learned
+from gpusched_env.experiments.lib.trained import LEARNED, agent_file, is_learned
 from gpusched_env.fleet.device import FleetRun, run_fleet
 from gpusched_env.fleet.dispatcher import Dispatcher
 from gpusched_env.fleet.problem import FleetProblem
@@ -29,8 +26,7 @@ def new_dispatcher(name: str) -> Dispatcher:
         InputError: there is none, or no agent.
     """
     if is_learned(name):
-        _, _, path = name.partition(":")
-        return LearnedFleet(policy_file(Path(path)) if path else None)
+        return LearnedFleet(agent_file(name))
     return make_dispatcher(tuned_spec(name, NAME) if name.startswith(TUNED) else name)
 
 

@@ -23,12 +23,11 @@ from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
     expanded,
-    is_learned,
-    learned_file,
     new_device,
     new_scheduler,
     sees_truth,
 )
+from gpusched_env.experiments.lib.trained import is_learned, learned_file
 from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.ranking.bound import has_bound
 from gpusched_env.experiments.ranking.episodes import (

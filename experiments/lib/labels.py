@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from gpusched_env.agents.training.folder import BEST, EXPORTED
-from gpusched_env.experiments.lib.names import LEARNED, TRUST
+from gpusched_env.experiments.lib.trained import LEARNED, TRUST
 
 MARK = "*"
 LEGEND = (

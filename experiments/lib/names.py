@@ -1,8 +1,7 @@
 """Schedulers and devices by name: the registered ones, or a user's own as ``module:Name`` or ``file.py:Name``.
 
 A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``. ``learned`` is the trained
-agent that is shipped for the scenario, ``learned:PATH`` that of a file or of the folder of a training;
-``learned:FILE.zip(trust=true)`` may run the code in a file of stable-baselines3. ``tuned:NAME`` is a registered
+agent that is shipped for the scenario (:mod:`gpusched_env.experiments.lib.trained`). ``tuned:NAME`` is a registered
 scheduler with the options that were best on the scenario's training workloads (:mod:`gpusched_env.baselines.tuning`).
 """
 
@@ -14,33 +13,26 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 from gpusched_env.baselines.registry import describe, honest_names, make_scheduler, scheduler_names
 from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec, tuning_for
 from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
+from gpusched_env.experiments.lib.trained import LEARNED, is_learned, trained
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 
-if TYPE_CHECKING:
-    from gpusched_env.agents.learned import LearnedScheduler
-    from gpusched_env.agents.model_scheduler import ModelScheduler
-
+DeviceSource = str | Callable[[], Device]
 SchedulerSource = str | Scheduler | Callable[[], Scheduler]
 """A name, an object, or something that makes one (a class, a function without arguments)."""
-DeviceSource = str | Callable[[], Device]
 D = TypeVar("D")
 
-LEARNED = "learned"
-"""The shipped agent; with a colon and a path behind it, the agent of a file."""
 GROUPS = ("default", "tuned")
 """Names that stand for several: what is compared by default, and all schedulers that tuning changed."""
 DEVICE_METHODS = ("reset", "apply", "advance")
-TRUST = "(trust=true)"
-"""Behind the path of a ``.zip`` whose code may run."""
 
 
 def default_schedulers(scenario: Scenario) -> list[str]:
@@ -108,7 +100,7 @@ def new_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> 
     made: Any = source
     if isinstance(source, str):
         if is_learned(source):
-            return _learned(source)
+            return trained(source)
         name, options = parse_spec(source)
         if ":" not in name:
             return make_scheduler(source)
@@ -148,7 +140,7 @@ def describe_scheduler(source: SchedulerSource) -> str:
     """One line about a scheduler."""
     target: Any = source
     if is_learned(source):
-        return _learned(source).describe()
+        return trained(source).describe()
     if isinstance(source, str):
         name, _ = parse_spec(source.removeprefix(TUNED))
         if ":" not in name:
@@ -198,11 +190,6 @@ def device_from(source: str | Callable[[], D], shipped: Callable[[str], D]) -> D
     return device
 
 
-def is_learned(source: SchedulerSource) -> TypeGuard[str]:
-    """Whether a scheduler's name is that of a trained agent."""
-    return isinstance(source, str) and (source == LEARNED or source.startswith(f"{LEARNED}:"))
-
-
 def is_own_or_listed(source: Any) -> bool:
     """Whether ``source`` is a scheduler, not a trained model: an object or what makes one, ``file.py:Name``, a name."""
     if not isinstance(source, str | Path):
@@ -212,44 +199,6 @@ def is_own_or_listed(source: Any) -> bool:
         return False
     name = text.partition("(")[0]
     return name.endswith(".py") or ".py:" in name or name in scheduler_names()
-
-
-def learned_file(source: str) -> Path | None:
-    """The file of the trained agent that ``learned:PATH`` names, in a training's folder the best; ``learned``: none.
-
-    Raises:
-        InputError: there is no path, or nothing there.
-    """
-    from gpusched_env.agents.training.folder import policy_file
-
-    _, given, path = source.removesuffix(TRUST).partition(":")
-    if given and not path:
-        raise InputError(
-            f"scheduler {source!r}: expected {LEARNED}:PATH, a trained policy's file or a training's folder"
-        )
-    return policy_file(Path(path)) if given else None
-
-
-def trusted(sources: Sequence[str]) -> list[str]:
-    """Schedulers by name, trained ones in a ``.zip`` with leave to run the code that is in it."""
-    return [
-        f"{source.removesuffix(TRUST)}{TRUST}"
-        if is_learned(source) and (learned_file(source) or Path()).suffix == ".zip"
-        else source
-        for source in sources
-    ]
-
-
-def _learned(source: str) -> LearnedScheduler | ModelScheduler:
-    """The trained agent that ``learned`` or ``learned:PATH`` names."""
-    file = learned_file(source)
-    if file is not None and file.suffix == ".zip":
-        from gpusched_env.agents.model_scheduler import ModelScheduler
-
-        return ModelScheduler(file, trust=source.endswith(TRUST))
-    from gpusched_env.agents.learned import LearnedScheduler
-
-    return LearnedScheduler(file)
 
 
 def _load(reference: str) -> Any:

@@ -42,8 +42,8 @@ from gpusched_env.envs.fleet.problems import DAYS, fleet_cost, fleet_problem
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fleet.dispatchers import new_dispatcher, run_day
 from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.names import LEARNED
 from gpusched_env.experiments.lib.statistics import PairedDifference, known, paired_difference
+from gpusched_env.experiments.lib.trained import LEARNED
 from gpusched_env.experiments.lib.verdicts import record
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.fleet.windows import TOLERANCE

@@ -11,9 +11,9 @@ from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.drawing import drawing
-from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.statistics import Interval, standings
+from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.ranking.page import COST, DIFFERENCE, bound_standing, repeat, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
 

@@ -16,9 +16,9 @@ from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.files import encode_rows, read_struct
 from gpusched_env.experiments.lib.labels import labels
-from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.lib.statistics import Interval, Standing, mean_interval, standings
 from gpusched_env.experiments.lib.terminal import as_text
+from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
 

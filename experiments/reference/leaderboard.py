@@ -12,8 +12,8 @@ from gpusched_env.agents.shipped import FOLDER, shipped_scenarios
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.registry import game_of
-from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Standing, standings
+from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.ranking.headroom import headroom
 from gpusched_env.experiments.ranking.result import Ranking, read_ranking
 from gpusched_env.experiments.reference.docstrings import pipe_table

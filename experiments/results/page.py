@@ -11,8 +11,8 @@ from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.names import LEARNED
 from gpusched_env.experiments.lib.pages import page as rendered
+from gpusched_env.experiments.lib.trained import LEARNED
 from gpusched_env.experiments.ranking.page import (
     BOUND,
     COST,

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from gpusched_env.experiments.games.registry import game_of
-from gpusched_env.experiments.lib.names import LEARNED
 from gpusched_env.experiments.lib.statistics import standings
+from gpusched_env.experiments.lib.trained import LEARNED
 from gpusched_env.experiments.ranking.result import Ranking, read_ranking
 from gpusched_env.experiments.reference.leaderboard import is_published
 

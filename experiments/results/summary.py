@@ -9,8 +9,8 @@ from typing import Literal
 from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.names import is_learned
 from gpusched_env.experiments.lib.statistics import Interval, Standing, standings
+from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.ranking.page import bound_standing, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
 

@@ -13,7 +13,7 @@ from gpusched_env.display.palette import COLOURS
 from gpusched_env.display.points import log_ticks
 from gpusched_env.experiments.lib.drawing import drawing, label_log
 from gpusched_env.experiments.lib.figures import find_figure
-from gpusched_env.experiments.lib.names import is_learned
+from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.ranking.result import Ranking
 
 WIDTH_IN, HEIGHT_IN, ENTRY_IN = 7.5, 4.6, 0.235

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gpusched_env.agents.shipped import shipped_names
 from gpusched_env.agents.task_queues.learned import NAME, LearnedForms
-from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.task_queues.registry import TASK_SCHEDULERS, make_task_scheduler
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec
-from gpusched_env.experiments.lib.names import LEARNED, is_learned
+from gpusched_env.experiments.lib.trained import LEARNED, agent_file, is_learned
 from gpusched_env.task_queues.session import TaskScheduler
 
 
@@ -21,8 +18,7 @@ def new_task_scheduler(name: str) -> TaskScheduler:
         InputError: there is none, or no agent.
     """
     if is_learned(name):
-        _, _, path = name.partition(":")
-        return LearnedForms(policy_file(Path(path)) if path else None)
+        return LearnedForms(agent_file(name))
     return make_task_scheduler(tuned_spec(name, NAME) if name.startswith(TUNED) else name)
 
 

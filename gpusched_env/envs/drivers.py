@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
 from gpusched_env.errors import InputError
-from gpusched_env.planning.interval import IntervalDispatcher, Serve
+from gpusched_env.planning.dispatcher import IntervalDispatcher
+from gpusched_env.planning.interval import Serve
 from gpusched_env.planning.outlook import NOTHING_AHEAD, outlook_of
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import Device

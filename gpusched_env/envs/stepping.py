@@ -226,7 +226,7 @@ def act(w, meaning, wait_us):
 def dispatch(w, e, state):
     """Give an environment the next command by the decision that stands, or the wait until the end of the interval.
 
-    As :class:`~gpusched_env.planning.interval.IntervalDispatcher` does; tables are filled for a new plan only.
+    As :class:`~gpusched_env.planning.dispatcher.IntervalDispatcher` does; tables are filled for a new plan only.
     """
     progress = state.progress
     standing, plan, knobs = progress.standing[e], progress.plans[e], progress.knobs[e]

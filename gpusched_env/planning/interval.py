@@ -3,8 +3,8 @@
 A scheduler that is asked for every launch is asked some ten thousand times a tenth of a second. A real system would
 let a network decide every hundred microseconds or so, and leave the launches between to a few lines of compiled code.
 The knobs are those that a host has (:class:`Knob`). :func:`to_reject`, :func:`may_launch` and :func:`goes_next` are
-the dispatcher's rules, the same for schedulers on any device (:class:`IntervalDispatcher`) and in compiled environments
-(:mod:`gpusched_env.envs.stepping`).
+the dispatcher's rules, the same for schedulers on any device (:mod:`gpusched_env.planning.dispatcher`) and in compiled
+environments (:mod:`gpusched_env.envs.stepping`).
 
 :class:`Serve` says with one word what all knobs are to be; action spaces are made of it
 (:mod:`gpusched_env.envs.slices`).
@@ -21,10 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called, law
-from gpusched_env.planning.outlook import Outlook
-from gpusched_env.planning.plans import NOBODY, NOTHING, Plan, plan_view
-from gpusched_env.scheduling.commands import Command, Launch, Reject, Wait
-from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
+from gpusched_env.planning.plans import NOBODY, NOTHING, Plan
 
 Knobs = NDArray[np.int64]
 """Shape ``(len(Knob), tenants or more)``."""
@@ -40,8 +37,6 @@ QUEUE_US: Final = 250.0
 be taken back when a request comes. Chosen among 50 to 300 on training workloads of MultiTenantSaturated."""
 BACKLOG: Final = 2
 """Jobs of a tenant with which its limits for others hold from the first instant: time is dear then."""
-HALF_PS: Final = 5e-7
-"""In microseconds. Times are whole picoseconds, sums of them in floating point are not."""
 
 
 class Knob(enum.IntEnum):
@@ -239,84 +234,3 @@ def goes_next(knobs: Knobs, tenant: int, head: int, best: int, best_head: int) -
     if best == NOBODY or knobs[Knob.PRIORITY, tenant] != knobs[Knob.PRIORITY, best]:
         return bool(best == NOBODY or knobs[Knob.PRIORITY, tenant] < knobs[Knob.PRIORITY, best])
     return head < best_head
-
-
-class IntervalDispatcher:
-    """Launches by knobs, for a scheduler on any device."""
-
-    def __init__(self, interval_us: float, stream_priorities: tuple[int, ...], outlook: Outlook) -> None:
-        """``interval_us``: how long a decision stands (> 0), until the first decision epoch after that.
-
-        ``stream_priorities``: what the scenario offers. ``outlook``: of its tenants, and whether jobs can be rejected.
-        """
-        self._interval_us, self._priorities, self._outlook = interval_us, stream_priorities, outlook
-        self._until_us = -math.inf
-        self._serve = BY_PLAN
-        self._next: tuple[float, Serve] | None = None
-        """A decision that does not stand yet, and from when on it does."""
-        self._jobs: NDArray[np.float64] | None = None
-        """Tenants and numbers of the jobs that the plan was made of; ``None``: there is no plan."""
-
-    def asks(self, view: View) -> bool:
-        """Whether it is time for a decision."""
-        return bool(view.time_us >= self._until_us - HALF_PS)
-
-    def set(self, view: View, serve: Serve, decision_us: float = 0.0) -> None:
-        """Let ``serve`` stand as soon as deciding has taken ``decision_us``, for an interval from now on.
-
-        Until then the decision before it stands, and at the beginning of an episode :data:`BY_PLAN`.
-        """
-        self._next = (view.time_us + decision_us, serve)
-        self._until_us = view.time_us + self._interval_us
-
-    def command(self, view: View) -> Command:
-        """The next rejection or launch, or the wait until there is one, a decision stands or the next is due."""
-        if self._next is not None and view.time_us >= self._next[0] - HALF_PS:
-            self._serve, self._jobs, self._next = self._next[1], None, None
-        knobs = self._knobs_now(view)
-        if self._outlook.rejects:
-            tenant = to_reject(self._plan, len(view.tenants), self._serve.tenant)
-            if tenant != NOBODY:
-                return Reject(tenant, int(self._plan[tenant, Plan.GIVEN_UP]))
-        launched = view.tenants.array[:, TenantColumn.KERNELS_LAUNCHED].tolist()
-        left_us = view.tenants.array[:, TenantColumn.LAUNCHED_LEFT_US].tolist()
-        limits = knobs[Knob.TOGETHER].tolist()
-        together = sum(count for count, limit in zip(launched, limits, strict=True) if limit < UNLIMITED)
-        held = self._held(view)
-        best, best_head, last = NOBODY, 0, NOBODY
-        # Tenant after tenant, the oldest first.
-        for row in view.pending.array:
-            tenant, head = int(row[PendingColumn.TENANT]), int(row[PendingColumn.ID])
-            oldest, last = tenant != last, tenant
-            if not oldest or not row[PendingColumn.LAUNCHABLE]:
-                continue
-            if may_launch(knobs, tenant, launched[tenant], left_us[tenant], together, held) and goes_next(
-                knobs, tenant, head, best, best_head
-            ):
-                best, best_head = tenant, head
-        if best == NOBODY:
-            return Wait(self._until_us if self._next is None else min(self._next[0], self._until_us))
-        return Launch(best_head, int(knobs[Knob.PRIORITY, best]))
-
-    def _knobs_now(self, view: View) -> Knobs:
-        """What the decision stands for with the jobs that are there."""
-        jobs = view.jobs.array[:, [JobColumn.TENANT, JobColumn.JOB]]
-        if self._jobs is None or not np.array_equal(jobs, self._jobs):
-            self._jobs, self._plan = jobs, plan_view(view, self._outlook)
-            tenants, serve = len(view.tenants), self._serve
-            self._knobs: Knobs = np.zeros((len(Knob), tenants), np.int64)
-            self._first = set_knobs(
-                self._plan, tenants, serve.tenant, serve.others, levels_of(self._priorities, tenants), self._knobs
-            )
-        return self._knobs
-
-    def _held(self, view: View) -> bool:
-        """Whether tenants that fill wait for the tenant that goes first."""
-        if self._first == NOBODY:
-            return False
-        tenant = view.tenants.array[self._first]
-        kernels = tenant[TenantColumn.KERNELS_PENDING] + tenant[TenantColumn.KERNELS_LAUNCHED]
-        # Tenant after tenant, the oldest first.
-        oldest = int(np.argmax(view.jobs.array[:, JobColumn.TENANT] == self._first))
-        unfinished = view.jobs.array[oldest, JobColumn.UNFINISHED]
-        return holds_gpu(int(tenant[TenantColumn.JOBS_WAITING]), int(kernels), float(unfinished))

@@ -182,6 +182,22 @@ def test_a_policy_leaves_commands_alone_that_it_has_no_actions_for(interval_us: 
     assert evaluate_costs(policy, burst, [0]).costs[0] == pytest.approx(expected, rel=1e-9)
 
 
+def test_its_decisions_can_stand_for_another_time_than_in_its_training() -> None:
+    burst = load_scenario("ServingBurst", horizon_us=20_000.0, commands=("launch",))
+    policy = untrained_policy(burst, "serve", interval_us=250.0)
+    slower = GpuSchedulingEnv(burst, interval_us=1000.0, wait_us=policy.info.wait_us)
+    metrics = scheduled(LearnedScheduler(policy, interval_us=1000.0), burst, 0)
+    assert metrics.cost == pytest.approx(played(policy, slower, seed=0), rel=1e-12)
+    assert metrics.cost != scheduled(LearnedScheduler(policy), burst, 0).cost
+
+
+def test_an_interval_is_for_those_that_decide_for_one() -> None:
+    with pytest.raises(InputError, match=r"interval_us is 0\.5, must be a finite number of at least 1"):
+        LearnedScheduler(interval_us=0.5)
+    with pytest.raises(InputError, match="trained on Toy, decides about every launch"):
+        LearnedScheduler(made_up("Toy"), interval_us=250.0).prepare(load_scenario("Toy"))
+
+
 def test_it_can_be_sent_to_another_process_and_described() -> None:
     scheduler = pickle.loads(pickle.dumps(LearnedScheduler(made_up("Toy"))))
     assert isinstance(scheduler, Scheduler)

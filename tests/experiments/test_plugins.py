@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from gpusched_env.agents import shipped
+from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.baselines.fifo import Fifo
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
+from gpusched_env.experiments.dynamic_parallelism.schedulers import new_launch_scheduler
+from gpusched_env.experiments.fleet.dispatchers import new_dispatcher
 from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
@@ -20,6 +23,8 @@ from gpusched_env.experiments.lib.names import (
     new_device,
     new_scheduler,
 )
+from gpusched_env.experiments.lib.trained import learned_file
+from gpusched_env.experiments.task_queues.schedulers import new_task_scheduler
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
 from tests.agents.made_up import made_up, written
@@ -61,6 +66,8 @@ def test_a_file_is_loaded_once_and_described_by_its_docstring(fake: Callable[[st
         ("gpusched_env.baselines.fifo:np", "is no scheduler"),
         ("learned:", "expected learned:PATH"),
         ("learned:missing.npz", "missing.npz: no such file"),
+        ("learned(interval_us=0.5)", r"interval_us is 0\.5, must be a finite number of at least 1"),
+        ("learned(interval=500)", "scheduler 'learned' has no option 'interval'; did you mean 'interval_us'"),
         ("lerned", "unknown scheduler 'lerned'; did you mean 'learned'"),
     ],
 )
@@ -96,3 +103,25 @@ def test_trained_agents_by_path_and_by_scenario(tmp_path: Path, monkeypatch: pyt
     costs = {name: [run.metrics.cost for run in found.runs if run.scheduler == name] for name in found.schedulers}
     assert costs["learned"] == costs[named]
     assert len(costs["learned"]) == 2
+
+
+def test_options_of_a_trained_agent_follow_its_path(tmp_path: Path) -> None:
+    folder = tmp_path / "run (1)"
+    folder.mkdir()
+    path = folder / "best.npz"
+    written(made_up("ServingBurst", "serve", interval_us=250.0), path)
+    scheduler = new_scheduler(f"learned:{path}(interval_us=500)")
+    assert isinstance(scheduler, LearnedScheduler)
+    burst = load_scenario("ServingBurst")
+    for source in (f"learned:{folder}", f"learned:{folder}(interval_us=500)"):
+        assert learned_file(source) == path
+        check_scheduler(source, burst)
+    written(made_up("Toy"), tmp_path / "Toy.npz")
+    with pytest.raises(InputError, match="trained on Toy, decides about every launch"):
+        check_scheduler(f"learned:{tmp_path / 'Toy.npz'}(interval_us=500)", load_scenario("Toy"))
+
+
+@pytest.mark.parametrize("new", [new_dispatcher, new_task_scheduler, new_launch_scheduler])
+def test_agents_of_other_games_have_no_options(new: Callable[[str], object]) -> None:
+    with pytest.raises(InputError, match="has no option 'interval_us'"):
+        new("learned(interval_us=500)")

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from gpusched_env.planning.dispatcher import IntervalDispatcher
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.interval import (
     BY_PLAN,
     QUEUE_US,
     UNLIMITED,
-    IntervalDispatcher,
     Knobs,
     Serve,
     goes_next,
