@@ -177,5 +177,21 @@ def test_errors_and_order() -> None:
     assert encode_live(live).count(b'"scheduler"') == 3
 
 
+def test_the_trained_agent_stands_beside_the_best_of_the_others() -> None:
+    agent = LiveEpisode("S", "learned(interval_us=9)", 0, 5, 10.0, 20.0, figures(3.0, 1.0), figures(2.0, 1.0))
+    slower = replace_of(agent, "learned", figures(4.0, 1.0), figures(1.0, 1.0))
+    published = [
+        replace_of(agent, name, figures(cost, 1.0), figures(4.0, 1.0)) for name, cost in (("orion", 6.0), ("reef", 7.0))
+    ]
+    rule = replace_of(agent, "edf", figures(2.0, 1.0), figures(0.0, 1.0))
+    rows = [agent, slower, *published, rule]
+    live = Live(command="", versions={}, product="", gpu="h", seeds=[0], episodes=rows, tenants={"S": ["t", "u"]})
+    assert page.agents([live]).rows == [
+        ["S", "h", "learned(interval_us=9) 3 / 2", "orion 6 / 4", "-50 % / -50 %", "edf 2 / 0", "+50 % / –"]
+    ]
+    live.episodes = [slower, rule]
+    assert page.agents([live]).rows == []
+
+
 def replace_of(episode: LiveEpisode, scheduler: str, real: LiveFigures, simulated: LiveFigures) -> LiveEpisode:
     return msgspec.structs.replace(episode, scheduler=scheduler, real=real, simulated=simulated)
