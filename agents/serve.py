@@ -18,11 +18,11 @@ from gpusched_env.planning.interval import BY_PLAN
 
 Singles = NDArray[np.float32]
 
-VALUE_SHAPE = (len(ServeTerm), len(Way))
-"""Of the weights ``value``, transposed."""
 BESIDE = OTHERS.index(BY_PLAN.others)
 ALONE = OTHERS.index(0)
+WIDE = OTHERS.index(max(OTHERS))
 """Of a tenant's actions the one for each way."""
+TERMS = len(ServeTerm)
 NEVER = -1e9
 MOST_LOST = 8.0
 """Of what is lost in futures, in multiples of the mean weight; more than that and never in time are the same."""
@@ -83,18 +83,28 @@ def serve_numbers(serves: int, weights: Singles, tenants: Singles, terms: Single
         terms: written.
         out: written.
     """
-    value = weights.reshape(VALUE_SHAPE)
+    ways = weights.size // TERMS
+    value = weights.reshape((TERMS, ways))
     out[:] = NEVER
     out[0] = 0.0
-    if serves <= max(BESIDE, ALONE):
+    if serves <= max(BESIDE, ALONE, WIDE):
         return
     for tenant in range(tenants.shape[0]):
         if not may_serve(tenants, tenant):
             continue
-        for way in range(VALUE_SHAPE[1]):
-            serve_terms(tenants, tenant, way, terms)
-            alone = way == Way.ALONE.value
-            worth = -terms[ServeTerm.AHEAD] - (MARGIN_ALONE if alone else MARGIN_BESIDE)
-            for term in range(VALUE_SHAPE[0]):
-                worth += value[term, way] * terms[term]
-            out[1 + tenant * serves + (ALONE if alone else BESIDE)] = worth
+        of = 1 + tenant * serves
+        serve_terms(tenants, tenant, Way.ALONE.value, terms)
+        out[of + ALONE] = with_weights(-terms[ServeTerm.AHEAD] - MARGIN_ALONE, value, Way.ALONE.value, terms)
+        serve_terms(tenants, tenant, Way.BESIDE.value, terms)
+        beside = with_weights(-terms[ServeTerm.AHEAD] - MARGIN_BESIDE, value, Way.BESIDE.value, terms)
+        out[of + BESIDE] = beside
+        if ways > Way.WIDE.value:
+            out[of + WIDE] = with_weights(beside, value, Way.WIDE.value, terms)
+
+
+@called
+def with_weights(worth: float, value: Singles, way: int, terms: Singles) -> float:
+    """A value, and what the weights of a way add to it."""
+    for term in range(TERMS):
+        worth += value[term, way] * terms[term]
+    return worth

@@ -1,10 +1,12 @@
-"""The serve rule: a linear function that says who goes first for an interval, beside the others or alone.
+"""The serve rule: a linear function that says who goes first for an interval, beside few others, beside many or alone.
 
 For decisions that stand for an interval. Each tenant with a job has two values, one for letting it go first while the
 others fill what it leaves, and one for letting it go alone: what the observation says would be saved by that in
-sampled futures (:mod:`gpusched_env.planning.lookahead`), less a margin (:data:`MARGINS`), ``+ value . terms``. The
-greatest value above 0 is chosen; if there is none, the plan says who goes first. So with all weights 0 the rule departs
-from the plan where that is worth the margin, and the weights say how far what is seen ahead is to be trusted.
+sampled futures (:mod:`gpusched_env.planning.lookahead`), less a margin (:data:`MARGINS`), ``+ value . terms``. With
+more launches of the others in flight, of which those futures know nothing, it has the first value ``+ value . terms``
+of that way. The greatest value above 0 is chosen; if there is none, the plan says who goes first. So with all weights 0
+the rule departs from the plan where that is worth the margin, never beside many, and the weights say how far what is
+seen ahead is to be trusted. Policies from before there was that way have weights for the other two alone.
 
 As in the rule of co-location (:mod:`gpusched_env.agents.policies.rule`), terms are near -2 to 2, and the weights are
 few enough to read and to search without gradients. :mod:`gpusched_env.agents.serve` computes the terms from an
@@ -23,10 +25,12 @@ class Way(enum.IntEnum):
     """With as many launches in flight of the others as by the plan."""
     ALONE = enum.auto()
     """With none."""
+    WIDE = enum.auto()
+    """With as many as there may be."""
 
 
 MARGINS = (0.2, 0.4)
-"""By :class:`Way`, in multiples of the mean weight: what departing from the plan has to save without weights."""
+"""Of the first two ways, in multiples of the mean weight: what departing from the plan has to save without weights."""
 
 
 class ServeTerm(enum.IntEnum):
@@ -69,5 +73,7 @@ READS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Columns of an observation that the rule reads, by name: others may come and go."""
 
-SHAPES: dict[str, tuple[int, ...]] = {"value": (len(Way), len(ServeTerm))}
-"""Weights by name."""
+
+def shapes(ways: int = len(Way)) -> dict[str, tuple[int, ...]]:
+    """Weights by name, of a rule with so many ways."""
+    return {"value": (ways, len(ServeTerm))}

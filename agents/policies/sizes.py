@@ -211,6 +211,9 @@ class ReleaseSizes(
 class ServeSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="serve", tag_field="kind"):
     """The serve rule (:mod:`gpusched_env.agents.policies.serve`)."""
 
+    ways: Annotated[int, Meta(ge=2, le=len(serve.Way))] = 2
+    """Of letting a tenant go first, the first so many."""
+
     @classmethod
     def of(cls, layout: ActionLayout) -> ServeSizes:
         """The sizes that fit a layout's actions; there is nothing to fit.
@@ -222,11 +225,11 @@ class ServeSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise InputError("policy serve decides for an interval: give interval_us (such as 250)")
         if not layout.futures:
             raise InputError("policy serve goes by what is lost in futures: give futures true")
-        return cls()
+        return cls(ways=len(serve.Way))
 
     def fitted(self, layout: ActionLayout) -> ServeSizes:
-        """As :meth:`of`."""
-        return self.of(layout)
+        """As :meth:`of`, with as many ways as it has."""
+        return msgspec.structs.replace(self.of(layout), ways=self.ways)
 
     @property
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -235,7 +238,7 @@ class ServeSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def shapes(self, layout: ActionLayout) -> Shapes:
         """The same for every layout."""
-        return dict(serve.SHAPES)
+        return serve.shapes(self.ways)
 
 
 class PairSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pairs", tag_field="kind"):

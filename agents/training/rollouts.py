@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
-from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
+from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way, shapes
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.serve import ALONE, BESIDE, serve_terms
 from gpusched_env.agents.shaping import lost_in_plan
@@ -61,12 +61,16 @@ def roll_out(course: Course, config: TrainingConfig, state: dict[str, Any] | Non
     return training.timesteps
 
 
+TRIED = {Way.BESIDE: BESIDE, Way.ALONE: ALONE}
+"""Ways that are tried, and which of a tenant's actions they are."""
+
+
 @dataclass(slots=True)
 class RidgeFit:
-    """Ridge regression for each way to go first: sums over all pairs of terms and gain."""
+    """Ridge regression for each way that is tried: sums over all pairs of terms and gain."""
 
-    products: Floats = field(default_factory=lambda: np.zeros((len(Way), len(ServeTerm), len(ServeTerm))))
-    gains: Floats = field(default_factory=lambda: np.zeros((len(Way), len(ServeTerm))))
+    products: Floats = field(default_factory=lambda: np.zeros((len(TRIED), len(ServeTerm), len(ServeTerm))))
+    gains: Floats = field(default_factory=lambda: np.zeros((len(TRIED), len(ServeTerm))))
     pairs: int = 0
 
     def add(self, way: int, terms: Floats, gain: float) -> None:
@@ -82,9 +86,9 @@ class RidgeFit:
             penalty: on the squares of the fitted weights.
             margin: in multiples of the mean weight.
         """
-        value = np.zeros((len(Way), len(ServeTerm)))
+        value = np.zeros(shapes()["value"])
         if self.pairs:
-            for way in Way:
+            for way in TRIED:
                 fitted = np.linalg.solve(self.products[way] + penalty * np.eye(len(ServeTerm)), self.gains[way])
                 value[way] = fitted
                 # What the rule has without weights.
@@ -198,7 +202,7 @@ class Rollouts:
         able = [row for row in range(len(tenants)) if mask[self._first + row * self._serves]]
         found = {}
         for row in able if len(able) > 1 else []:
-            for way, choice in ((Way.BESIDE, BESIDE), (Way.ALONE, ALONE)):
+            for way, choice in TRIED.items():
                 terms = np.zeros(len(ServeTerm), np.float32)
                 serve_terms(tenants, row, int(way), terms)
                 found[self._first + row * self._serves + choice] = (int(way), terms.astype(np.float64))

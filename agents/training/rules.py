@@ -9,7 +9,7 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
 from gpusched_env.agents.policies.registry import RULES
 from gpusched_env.agents.policies.serve import ServeTerm, Way
-from gpusched_env.agents.policies.sizes import Shapes
+from gpusched_env.agents.policies.sizes import ServeSizes, Shapes
 from gpusched_env.agents.policy_file import (
     PolicyInfo,
     Weights,
@@ -78,6 +78,11 @@ def first_weights(config: TrainingConfig) -> Weights | None:
         return None
     network = RULES[config.policy or ""].of(training_layout(config))
     info, weights = read_policy(config.begin_with)
+    if isinstance(info.network, ServeSizes) and kind(info.network) == kind(network):
+        # Made when there were fewer ways: what a new one adds is 0.
+        more = np.zeros(network.shapes(training_layout(config))["value"], np.float32)
+        more[: info.network.ways] = weights["value"]
+        weights = {"value": more}
     shapes = {name: array.shape for name, array in weights.items()}
     if kind(info.network) != kind(network) or shapes != network.shapes(training_layout(config)):
         raise InputError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.policies.serve import SHAPES, ServeTerm, Way
+from gpusched_env.agents.policies.serve import ServeTerm, Way, shapes
+from gpusched_env.agents.policies.sizes import ServeSizes
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.untrained import untrained_policy
@@ -19,13 +21,13 @@ from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up
 
 POISSON = load_scenario("ServingPoisson", horizon_us=20000.0)
-BY_PLAN, FIRST_ALONE, FIRST_BESIDE, SECOND_BESIDE = 0, 1, 2, 5
-"""Actions of two tenants; of three ways the last has more launches in flight of the others than by the plan."""
+BY_PLAN, FIRST_ALONE, FIRST_BESIDE, FIRST_WIDE, SECOND_BESIDE = 0, 1, 2, 3, 5
+"""Actions of two tenants, each with three ways to go first and two rejections."""
 
 
 def serve(**weights: float) -> ExportedPolicy:
     """The rule with some weights by way and term: ``ALONE_ONE=-1``."""
-    value: Weights = {"value": np.zeros(SHAPES["value"], np.float32)}
+    value: Weights = {"value": np.zeros(shapes()["value"], np.float32)}
     for name, weight in weights.items():
         way, _, term = name.partition("_")
         value["value"][Way[way], ServeTerm[term]] = weight
@@ -64,6 +66,23 @@ def test_weights_add_to_what_is_seen_ahead() -> None:
     assert chosen(serve(BESIDE_AHEAD=1.0), {"AHEAD": -0.9}, {}) == BY_PLAN, "what is seen ahead counts for nothing"
     assert chosen(serve(ALONE_ONE=0.5), {}, {"JOBS": 0.0}) == FIRST_ALONE
     assert chosen(serve(BESIDE_BEST_EFFORT=0.3), {}, {"HAS_SLO": 0.0}) == SECOND_BESIDE
+
+
+def test_beside_many_has_the_value_of_beside_few_and_its_own_terms() -> None:
+    policy = serve(WIDE_ONE=0.1, WIDE_KEPT=-0.3)
+    assert chosen(policy, {"AHEAD": -0.21}, {}) == FIRST_WIDE
+    assert chosen(policy, {"AHEAD": -0.21, "OLDEST_KEPT": 1.0}, {}) == FIRST_BESIDE
+    assert chosen(policy, {"AHEAD": -0.05}, {}) == BY_PLAN
+    assert chosen(policy, {"AHEAD": -0.3, "AHEAD_ALONE": -0.65}, {}) == FIRST_ALONE
+
+
+def test_a_policy_of_two_ways_never_goes_beside_many() -> None:
+    policy = serve(ALONE_ONE=0.1, BESIDE_KEPT=0.2)
+    info = msgspec.structs.replace(policy.info, network=ServeSizes(ways=2))
+    older = ExportedPolicy(info, {"value": np.array([[0.0] * len(ServeTerm)] * 2, np.float32)})
+    assert chosen(older, {"AHEAD": -0.21}, {}) == FIRST_BESIDE
+    assert chosen(older, {"AHEAD": -0.3, "AHEAD_ALONE": -0.55}, {}) == FIRST_ALONE
+    assert msgspec.convert({"kind": "serve"}, ServeSizes).ways == 2, "as in files from before there were three"
 
 
 def test_rivals_are_other_tenants_with_a_job() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -13,12 +14,14 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.policies import serve as serve_rule
 from gpusched_env.agents.policies.rule import SHAPES
 from gpusched_env.agents.policies.serve import ServeTerm, Way
+from gpusched_env.agents.policies.sizes import ServeSizes
+from gpusched_env.agents.policy_file import write_policy
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.evolution import Population, relative_to_median
 from gpusched_env.agents.training.folder import Checkpoints
-from gpusched_env.agents.training.rules import searched_weights
+from gpusched_env.agents.training.rules import first_weights, searched_weights
 from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
@@ -92,7 +95,7 @@ def test_what_is_not_searched_stays_zero(tmp_path: Path) -> None:
 
 def test_of_the_serve_rule_single_terms_can_be_searched(tmp_path: Path) -> None:
     serve: dict[str, Any] = {"policy": "serve", "interval_us": 100.0}
-    found = searched_weights(toy(**serve, search=["alone.spare", "beside.one"]), serve_rule.SHAPES)
+    found = searched_weights(toy(**serve, search=["alone.spare", "beside.one"]), serve_rule.shapes())
     assert found is not None
     expected = [[Way.BESIDE, ServeTerm.ONE], [Way.ALONE, ServeTerm.SPARE]]
     assert np.argwhere(found["value"]).tolist() == expected
@@ -158,3 +161,12 @@ def test_it_begins_with_a_trained_rule(tmp_path: Path) -> None:
     assert first.weights.any()
     train(toy(begin_with=str(tmp_path / "first" / "best.npz"), sigma=1e-12), tmp_path / "further")
     np.testing.assert_allclose(ExportedPolicy.load(tmp_path / "further" / "best.npz").weights, first.weights, atol=1e-6)
+
+
+def test_a_search_of_the_serve_rule_begins_with_one_of_fewer_ways(tmp_path: Path) -> None:
+    info = msgspec.structs.replace(made_up("Toy", "serve", interval_us=100.0).info, network=ServeSizes(ways=2))
+    value = np.arange(2 * len(ServeTerm), dtype=np.float32).reshape(2, -1)
+    write_policy(tmp_path / "older.npz", info, {"value": value})
+    first = first_weights(toy(policy="serve", interval_us=100.0, begin_with=str(tmp_path / "older.npz")))
+    assert first is not None
+    assert first["value"].tolist() == [*value.tolist(), [0.0] * len(ServeTerm)]

@@ -13,7 +13,7 @@ from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.folder import Checkpoints
-from gpusched_env.agents.training.rollouts import RidgeFit
+from gpusched_env.agents.training.rollouts import TRIED, RidgeFit
 from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
@@ -51,16 +51,17 @@ def test_a_fit_gives_back_the_line_that_gains_lie_on() -> None:
     fit = RidgeFit()
     assert not fit.weights(1.0, 0.5)["value"].any(), "nothing is known"
     for _ in range(4000):
-        for way in Way:
+        for way in TRIED:
             terms = rng.standard_normal(len(ServeTerm))
             terms[ServeTerm.ONE] = 1.0
             fit.add(way, terms, -0.5 * terms[ServeTerm.AHEAD] + 0.1 * way + rng.normal(0.0, 0.1))
     value = fit.weights(1.0, 0.03)["value"]
-    for way in Way:
+    for way in TRIED:
         expected = np.zeros(len(ServeTerm))
         expected[ServeTerm.ONE] = 0.1 * way + MARGINS[way] - 0.03
         expected[ServeTerm.AHEAD] = -0.5 + 1.0
         np.testing.assert_allclose(value[way], expected, atol=0.01)
+    assert not value[Way.WIDE].any(), "it is not tried"
 
 
 def test_a_penalty_holds_back_what_few_pairs_say() -> None:
