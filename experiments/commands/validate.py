@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
     app.command("validate", rich_help_panel=CHECK)(validate)
+    app.command("carry-over", rich_help_panel=CHECK)(carried_over)
     app.command("live-page", rich_help_panel=MAINTAIN)(live_page)
 
 
@@ -86,6 +87,31 @@ def validate(
     typer.echo(f"Written to {home / 'validation.html'}")
     typer.echo(validation.summary_line())
     raise typer.Exit(0 if validation.holds else 1)
+
+
+def carried_over(
+    first: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Recordings (*.workload.json.gz, or without .gz) of one GPU.")
+    ],
+    second: Annotated[Path, typer.Argument(metavar="DIR", help="Recordings of the same networks on another.")],
+    overwrite: Overwrite = False,
+    docs: Docs = None,
+) -> None:
+    """Carry recorded networks over to another GPU and back, and compare with what was recorded there.
+
+    Exit status 1 if an error is beyond its limit.
+    """
+    from gpusched_env.experiments.lib.files import writing
+    from gpusched_env.experiments.lib.terminal import output_console
+    from gpusched_env.experiments.validate import carried
+
+    with writing(("--docs", docs), overwrite=overwrite) as write:
+        found = carried.both_ways(first, second)
+        write("--docs", carried.markdown(found, command_line()))
+    console = output_console()
+    for table in (carried.summary(found), carried.by_length(found)):
+        console.print(table)
+    raise typer.Exit(0 if carried.holds(found) else 1)
 
 
 def _live(

@@ -17,8 +17,9 @@ What is done, and why it may be off:
 * **Copies** between host and GPU go at the speed of its copy engines; those on the device, and memsets, keep their
   time, though they depend on its bandwidth. **Host times** stay as recorded: it is the same host.
 
-Gilman and Walls' and FIKIT's experiments are reproduced this way on an RTX 3090 (``docs/concurrency.md``,
-``docs/fikit.md``), which is all that it was held against.
+Networks that were recorded on an H100 and on an H200 are carried over both ways and compared
+(:mod:`gpusched_env.experiments.validate.carried`, ``docs/carry-over.md``); Gilman and Walls' and FIKIT's experiments
+are reproduced this way on an RTX 3090 (``docs/concurrency.md``, ``docs/fikit.md``).
 """
 
 from __future__ import annotations
