@@ -10,7 +10,15 @@ from typer.testing import CliRunner
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.validate.carried import KERNEL_LIMIT, by_length, carried, holds, summary
+from gpusched_env.experiments.validate.carried import (
+    KERNEL_LIMIT,
+    both_ways,
+    by_length,
+    carried,
+    holds,
+    markdown,
+    summary,
+)
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload, encode_workload, read_workload
 
@@ -81,6 +89,13 @@ def test_the_command_writes_a_page_and_says_whether_errors_are_within_limits(
     refused = CliRunner().invoke(app, ["carry-over", "a", "c"]).exception
     assert isinstance(refused, InputError)
     assert str(refused) == "a and c have no recording (*.workload.json*) of the same name"
+
+
+def test_the_page_is_what_the_shipped_recordings_say() -> None:
+    page = Path("docs/carry-over.md").read_text()
+    command = page.split("```sh\n")[1].partition("\n")[0]
+    folders = (Path(part) for part in command.split() if part.startswith(str(RECORDINGS)))
+    assert markdown(both_ways(*folders), command) == page
 
 
 def test_an_h100_and_an_h200_ran_the_same_networks() -> None:
