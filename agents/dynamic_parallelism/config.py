@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, Self
 
 from gpusched_env.agents.training.config import Count, Values
 from gpusched_env.agents.training.game_training import GameSettings, GameTraining
+from gpusched_env.dynamic_parallelism.transformations import Transformations
 from gpusched_env.errors import InputError
 
 
@@ -28,6 +29,8 @@ class LaunchTraining(GameTraining, frozen=True, kw_only=True):
     algo: Literal["cma-es"] = "cma-es"
     policy: Literal["launch"] = "launch"
     timesteps: Count = 100_000_000
+    program: Transformations = Transformations()
+    """How applications are compiled, in training and wherever the policy runs."""
     requests: Count = 60_000
     """Applications with more requests are left out: few would take most of the time."""
     validate_every: Count = 10_000_000

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from gpusched_env.agents.dynamic_parallelism.rule import READS, SHAPES, SpawnTerm
 from gpusched_env.agents.game_policy import GamePolicyInfo, RuleNow, read_game_policy
 from gpusched_env.agents.policy_file import Weights
+from gpusched_env.dynamic_parallelism.transformations import Transformations
 from gpusched_env.envs.dynamic_parallelism.features import LaunchFeature
 
 TERMS: Final = tuple(term.name for term in SpawnTerm)
@@ -20,6 +21,8 @@ class LaunchPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown
     format: Literal["gpusched-launch-rule"] = "gpusched-launch-rule"
     terms: tuple[str, ...] = TERMS
     reads: tuple[str, ...] = READS
+    program: Transformations = Transformations()
+    """How applications were compiled in training."""
 
     def summary(self) -> str:
         """One line about it."""

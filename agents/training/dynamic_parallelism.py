@@ -23,6 +23,7 @@ from gpusched_env.agents.training.environments import DRAWN_SEEDS, VALIDATION_SE
 from gpusched_env.agents.training.game_evolution import GameEvolution, GamePopulation, log_mean
 from gpusched_env.agents.training.validation import Course, ValidationResult
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem, launch_problem
+from gpusched_env.dynamic_parallelism.transformations import Transformations
 from gpusched_env.envs.dynamic_parallelism.playing import flat_ps
 from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
 
@@ -41,15 +42,18 @@ def evolve_launches(course: Course, config: LaunchTraining, state: dict[str, Any
 
 
 def applications(
-    seeds: Iterable[int], count: int, most: int, pool: ThreadPoolExecutor | None = None
+    seeds: Iterable[int], count: int, config: LaunchTraining, pool: ThreadPoolExecutor | None = None
 ) -> list[Application]:
-    """The first ``count`` random applications of ``seeds`` with at most so many requests."""
+    """The first ``count`` random applications of ``seeds`` that have few enough requests, compiled as in a training.
+
+    They are given as they are written.
+    """
     found: list[Application] = []
     drawn: Iterator[int] = iter(seeds)
     while len(found) < count:
         wanted = list(itertools.islice(drawn, count - len(found)))
         made = map(_application, wanted) if pool is None else pool.map(_application, wanted)
-        found += [application for application in made if application[0].asking <= most]
+        found += [each for each in made if config.program.applied(each[0]).asking <= config.requests]
     return found
 
 
@@ -58,9 +62,14 @@ def _application(seed: int) -> Application:
     return problem, flat_ps(problem)
 
 
+def compiled(found: Iterable[Application], program: Transformations) -> list[Application]:
+    """The same, compiled; their flat versions are what they were."""
+    return [(program.applied(problem), flat) for problem, flat in found]
+
+
 def validation_applications(config: LaunchTraining) -> list[Application]:
     """Those that a training of this configuration is validated on."""
-    return applications(itertools.count(VALIDATION_SEED), config.validation_seeds, config.requests)
+    return applications(itertools.count(VALIDATION_SEED), config.validation_seeds, config)
 
 
 def geometric_mean(values: Sequence[float] | NDArray[np.float64]) -> float:
@@ -72,7 +81,7 @@ class LaunchJudge:
     """See :class:`gpusched_env.agents.training.validation.Judge`."""
 
     def __init__(self, config: LaunchTraining) -> None:
-        self._applications = validation_applications(config)
+        self._applications = compiled(validation_applications(config), config.program)
         self.seeds = [int(problem.name.rpartition("-")[2]) for problem, _ in self._applications]
 
     def judge(self, decide: NDArray[np.float32]) -> ValidationResult:
@@ -105,6 +114,9 @@ class LaunchEvolution(GameEvolution):
     def _candidate(self, weights: Weights) -> NDArray[np.float32]:
         return weights["value"]
 
+    def _told(self) -> dict[str, Any]:
+        return {"program": self._config.program}
+
     def _mean_of(self, relative: NDArray[np.float64]) -> NDArray[np.float64]:
         return log_mean(relative)
 
@@ -116,7 +128,8 @@ class LaunchPopulation(GamePopulation[Application]):
         super().__init__(config)
         rng = np.random.default_rng(self._seed)
         seeds = (int(rng.integers(*DRAWN_SEEDS)) for _ in itertools.count())
-        self._applications = applications(seeds, int(config.settings["applications"]), config.requests, self._pool)
+        found = applications(seeds, int(config.settings["applications"]), config, self._pool)
+        self._applications = compiled(found, config.program)
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Application]:
         return [self._applications[number] for number in rng.choice(len(self._applications), count, replace=False)]

@@ -71,18 +71,23 @@ class GameEvolution(Evolution):
 
     def keep(self) -> None:
         """In the file of the policy."""
-        keep_game_policy(self._course, self.INFO, self.timesteps, self._mean)
+        keep_game_policy(self._course, self.INFO, self.timesteps, self._mean, **self._told())
+
+    def _told(self) -> dict[str, Any]:
+        """What else the file says."""
+        return {}
 
 
-def keep_game_policy(course: Course, kind: type[GamePolicyInfo], timesteps: int, weights: Weights) -> None:
-    """Write the policy of a training; ``kind``: of the file."""
+def keep_game_policy(course: Course, kind: type[GamePolicyInfo], timesteps: int, weights: Weights, **told: Any) -> None:
+    """Write the policy of a training; ``kind``: of the file; ``told``: fields that only files of that kind have."""
     info = kind(
         algorithm=course.config.algo,
         command=course.command,
         seed=course.config.seed,
         timesteps=timesteps,
         versions=versions(),
-    )  # type: ignore[call-arg]  # Kinds of files have defaults for the rest.
+        **told,
+    )
     write_game_policy(course.out / EXPORTED, info, weights)
 
 

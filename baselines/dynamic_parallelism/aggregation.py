@@ -13,6 +13,7 @@ from typing import ClassVar
 from gpusched_env.baselines.dynamic_parallelism.threshold import THRESHOLDS, Threshold
 from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.dynamic_parallelism.transformations import Transformations
 from gpusched_env.errors import InputError
 
 
@@ -37,4 +38,5 @@ class Aggregation(Threshold):
 
     def adapt(self, problem: LaunchProblem) -> LaunchProblem:
         """The program, compiled so."""
-        return super().adapt(problem).with_coarsening(self.coarsening).with_aggregation()
+        program = Transformations(threshold=self.threshold, coarsening=self.coarsening, aggregated=True)
+        return program.applied(problem)

@@ -86,7 +86,7 @@ class ChildLaunches:
 
         names = honest_launch_names(hardware=False) if schedulers is None else schedulers
         ranges = {name: ranges_of(make_launch_scheduler(name)) for name in names}
-        found = applications(itertools.count(first_seed), seeds, LaunchTraining().requests)
+        found = applications(itertools.count(first_seed), seeds, LaunchTraining())
         return TunedField(
             grid=LaunchGrid((RANDOM,)),
             seeds=[int(problem.name.rpartition("-")[2]) for problem, _ in found],

@@ -20,6 +20,7 @@ from gpusched_env.baselines.dynamic_parallelism.registry import make_launch_sche
 from gpusched_env.devices.dynamic_parallelism.compiled.device import CompiledWarpDevice
 from gpusched_env.devices.dynamic_parallelism.reference import ReferenceWarpDevice
 from gpusched_env.dynamic_parallelism.scheduler import run_application
+from gpusched_env.dynamic_parallelism.transformations import Transformations
 from gpusched_env.envs.dynamic_parallelism.features import LaunchFeature
 from gpusched_env.envs.dynamic_parallelism.playing import RANDOM, episode_problem
 from gpusched_env.errors import InputError
@@ -59,6 +60,20 @@ def test_compiled_episodes_are_those_of_the_scheduler(seed: int, tmp_path: Path)
     for device in (CompiledWarpDevice(), ReferenceWarpDevice()) if seed == SEEDS[0] else (CompiledWarpDevice(),):
         run = run_application(scheduler, problem, device)
         assert (run.time_ps / flat_ps, run.children, run.decisions) == (played.cost, played.children, played.decisions)
+
+
+def test_a_policy_has_the_program_compiled_as_in_its_training(tmp_path: Path) -> None:
+    program = Transformations(threshold=40, coarsening=4, aggregated=True)
+    write_game_policy(
+        tmp_path / "rule.npz", LaunchPolicyInfo(algorithm="cma-es", program=program), {"value": made_up(1)}
+    )
+    problem, flat_ps = episode_problem(RANDOM, SEEDS[1], SPAWN_KEPLER)
+    run = run_application(LearnedLaunches(tmp_path / "rule.npz"), problem, CompiledWarpDevice())
+    compiled = problem.with_threshold(40).with_coarsening(4).with_aggregation()
+    played = play_launches(made_up(1), compiled, flat_ps)
+    assert (run.time_ps / flat_ps, run.children, run.decisions) == (played.cost, played.children, played.decisions)
+    assert played.cost != play_launches(made_up(1), problem, flat_ps).cost
+    assert (run.problem.threshold, run.problem.aggregated) == (40, True)
 
 
 def test_hopeless_episodes_are_broken_off() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining
 from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
+from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
 from gpusched_env.agents.manifest import check_agent, ship
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
@@ -19,6 +20,7 @@ from gpusched_env.agents.training.validation import Progress
 from gpusched_env.baselines.dynamic_parallelism.registry import make_launch_scheduler
 from gpusched_env.devices.dynamic_parallelism.compiled.device import CompiledWarpDevice
 from gpusched_env.dynamic_parallelism.scheduler import run_application
+from gpusched_env.dynamic_parallelism.transformations import Transformations
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import gather
 
@@ -97,6 +99,22 @@ def test_validation_applications_are_small_enough_and_others_than_those_of_train
         assert problem.asking <= 1500
         assert flat_ps > 0
         assert int(problem.name.rpartition("-")[2]) >= 1_000_000_000
+
+
+def test_applications_are_compiled_in_training_and_baselines_have_them_as_they_are_written(tmp_path: Path) -> None:
+    program = {"coarsening": 8, "aggregated": True}
+    config = small(program=program, timesteps=1)
+    found = train(config, tmp_path / "run")
+    info, _ = read_launch_policy(tmp_path / "run" / "best.npz")
+    assert info.program == Transformations(coarsening=8, aggregated=True)
+    written = validation_applications(config)
+    assert not any(problem.aggregated for problem, _ in written)
+    spawn = make_launch_scheduler("spawn(capacity=1000000)")
+    costs = [run_application(spawn, p, CompiledWarpDevice()).time_ps / flat for p, flat in written]
+    compiled = [(info.program.applied(p), flat) for p, flat in written]
+    expected = [run_application(spawn, p, CompiledWarpDevice()).time_ps / flat for p, flat in compiled]
+    assert found.curve[0].costs == pytest.approx(expected)
+    assert found.curve[0].costs != pytest.approx(costs)
 
 
 def test_settings_are_checked() -> None:
