@@ -6,12 +6,14 @@ agent that decides on each launch may have its programs compiled so, too.
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.errors import InputError, did_you_mean
 
 
 class Transformations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -30,3 +32,21 @@ class Transformations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             problem = problem.with_threshold(self.threshold)
         problem = problem.with_coarsening(self.coarsening)
         return problem.with_aggregation() if self.aggregated else problem
+
+
+def check_program(given: Transformations | Mapping[str, Any]) -> Transformations:
+    """``given``, or what its fields say.
+
+    Raises:
+        InputError: names the field that there is none of, or whose value is none.
+    """
+    if isinstance(given, Transformations):
+        return given
+    known = Transformations.__struct_fields__
+    for name in given:
+        if name not in known:
+            raise InputError(f"program: {name!r} is no transformation; {did_you_mean(str(name), known)}")
+    try:
+        return msgspec.convert(dict(given), Transformations)
+    except msgspec.ValidationError as error:
+        raise InputError(f"program: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
@@ -13,6 +14,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.dynamic_parallelism.transformations import Transformations, check_program
 from gpusched_env.envs.dynamic_parallelism.encoding import WIDTH, Singles
 from gpusched_env.envs.dynamic_parallelism.features import COLUMNS_NOTE, LaunchFeature
 from gpusched_env.envs.dynamic_parallelism.playing import RANDOM, check_benchmark, episode_problem, make_application
@@ -78,6 +80,9 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
     - `benchmark`: `random`, an application of random kind and size for each seed, to train on; or one of
       `gpusched_env.workload.dynamic_parallelism.suite.BENCHMARKS`, on an input that the seed draws.
     - `machine`: the GPU; by default the Kepler that SPAWN simulates.
+    - `program`: how applications are compiled, fields of `gpusched_env.dynamic_parallelism.transformations`, such as
+      `{"threshold": 16, "coarsening": 16, "aggregated": True}`; by default as they are written. The flat version, which
+      rewards are relative to, stays what it is.
     - `device`: `compiled` or `reference`.
     - `render_mode`: `rgb_array` or `ansi`.
 
@@ -95,6 +100,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         benchmark: str = RANDOM,
         *,
         machine: WarpMachine = SPAWN_KEPLER,
+        program: Transformations | Mapping[str, Any] = Transformations(),  # noqa: B008  # It cannot be changed.
         device: str = "compiled",
         render_mode: RenderMode | None = None,
     ) -> None:
@@ -106,6 +112,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         self.render_mode = render_mode
         self.benchmark = check_benchmark(benchmark)
         self.machine = machine
+        self.program = check_program(program)
         self.application = make_application(device)
         self._columns: Singles = np.zeros(WIDTH, np.float32)
         self._run: ApplicationEpisode | None = None
@@ -140,7 +147,8 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.integers(SEED_LIMIT))
-        problem, flat_ps = episode_problem(name, seed, self.machine)
+        written, flat_ps = episode_problem(name, seed, self.machine)
+        problem = self.program.applied(written)
         self._run = run = ApplicationEpisode(name, seed, problem, flat_ps)
         self._columns[:] = 0.0
         self.application.begin(problem, self._columns)

@@ -70,6 +70,25 @@ def test_the_return_is_minus_one_over_the_speed_up_of_the_same_scheduler(env: Dy
         assert info["episode_metrics"]["cost"] == pytest.approx(-total, rel=1e-9)
 
 
+def test_programs_can_be_compiled_as_those_of_rules_are() -> None:
+    """Launching whatever is above the threshold is then what the rule ``aggregation`` does."""
+    program = {"threshold": 16, "coarsening": 4, "aggregated": True}
+    compiled = DynamicParallelismEnv(program=program)
+    compiled.reset(seed=SMALL)
+    total, info = constant(compiled, 1)
+    problem, flat_ps = episode_problem(RANDOM, SMALL, SPAWN_KEPLER)
+    rule = make_launch_scheduler("aggregation(threshold=16,coarsening=4)")
+    run = run_application(rule, problem, CompiledWarpDevice())
+    assert (info["children"], info["time_us"]) == (run.children, run.time_ps / 1e6)
+    assert total == pytest.approx(-run.time_ps / flat_ps, rel=1e-9)
+    for given, message in (
+        ({"coarse": 4}, "program: 'coarse' is no transformation"),
+        ({"coarsening": 0}, "program: .*coarsening"),
+    ):
+        with pytest.raises(InputError, match=message):
+            DynamicParallelismEnv(program=given)
+
+
 def test_observations_are_finite_and_in_the_space(env: DynamicParallelismEnv) -> None:
     for seed in (0, SMALL, 27):
         observation, _ = env.reset(seed=seed)
