@@ -78,7 +78,7 @@ def first_weights(config: TrainingConfig) -> Weights | None:
         return None
     network = RULES[config.policy or ""].of(training_layout(config))
     info, weights = read_policy(config.begin_with)
-    if isinstance(info.network, ServeSizes) and kind(info.network) == kind(network):
+    if isinstance(info.network, ServeSizes) and isinstance(network, ServeSizes):
         # Made when there were fewer ways: what a new one adds is 0.
         more = np.zeros(network.shapes(training_layout(config))["value"], np.float32)
         more[: info.network.ways] = weights["value"]

@@ -150,8 +150,8 @@ def agents(lives: Sequence[Live]) -> Table:
     heads = ["scenario", "GPU", "agent", "best published", "agent against it", "best other", "agent against it"]
     note = (
         "Mean costs and differences, measured / predicted; who is best, by what was measured. So few seeds rank no "
-        "equals. Agents were trained where deciding takes no time. Here it takes what Python takes, some 100 us: the "
-        "less slow the motion, the more that costs, and those win that ask little of the host."
+        "equals. Agents were trained where deciding takes no time. Here it takes what Python takes, some 50 to 150 us: "
+        "the less slow the motion, the more that costs, and those win that ask little of the host."
     )
     return Table("The trained agent beside the others", heads, rows, note=note)
 

@@ -232,6 +232,10 @@ def markdown(found: Sequence[Carried], command: str) -> str:
         command=command,
         worst=SHARE.format(max(_median(_of(group, "networks")) for _, group in directions(found))),
         kernels=SHARE.format(max(_median(_of(group, "kernels")) for _, group in directions(found))),
+        left_alone={
+            which: SHARE.format(max(_median(_of(group, which, unchanged=True)) for _, group in directions(found)))
+            for which in ("networks", "kernels")
+        },
         count=len(found) // 2,
         gpus=[load_gpu(name) for name in dict.fromkeys(each.gpu for each in found)],
     )

@@ -38,10 +38,12 @@ def check_program(given: Transformations | Mapping[str, Any]) -> Transformations
     """``given``, or what its fields say.
 
     Raises:
-        InputError: names the field that there is none of, or whose value is none.
+        InputError: names the field that there is none of, or whose value is none; it has no fields.
     """
     if isinstance(given, Transformations):
         return given
+    if not isinstance(given, Mapping):
+        raise InputError(f'program is {given!r}, must be a mapping such as {{"coarsening": 16, "aggregated": True}}')
     known = Transformations.__struct_fields__
     for name in given:
         if name not in known:

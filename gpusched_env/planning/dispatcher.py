@@ -57,11 +57,9 @@ def next_launch(knobs: Knobs, first: int, pending: Floats, tenants: Floats, jobs
         oldest, last = tenant != last, tenant
         if not oldest or pending[row, PendingColumn.LAUNCHABLE] == 0.0:
             continue
-        launched, left_us = (
-            tenants[tenant, TenantColumn.KERNELS_LAUNCHED],
-            tenants[tenant, TenantColumn.LAUNCHED_LEFT_US],
-        )
-        if may_launch(knobs, tenant, int(launched), left_us, together, held) and goes_next(
+        launched = int(tenants[tenant, TenantColumn.KERNELS_LAUNCHED])
+        left_us = tenants[tenant, TenantColumn.LAUNCHED_LEFT_US]
+        if may_launch(knobs, tenant, launched, left_us, together, held) and goes_next(
             knobs, tenant, head, best, best_head
         ):
             best, best_head, best_row = tenant, head, row

@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.planning.dispatcher import IntervalDispatcher
+from gpusched_env.planning.dispatcher import IntervalDispatcher, next_launch
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.interval import (
     BY_PLAN,
     QUEUE_US,
     UNLIMITED,
+    Knob,
     Knobs,
     Serve,
     goes_next,
@@ -265,6 +266,19 @@ def test_it_launches_what_is_next_or_waits_for_the_end_of_the_interval(
     view = waiting(launchable, launched)
     dispatcher.set(view, Serve(0, 3))
     assert dispatcher.command(view) == expected
+
+
+def test_of_equally_urgent_launches_the_one_that_was_issued_first_is_next() -> None:
+    pending: list[Row] = [{"tenant": tenant, "id": head, "launchable": 1} for tenant, head in enumerate((12, 10, 11))]
+    view = build_view(pending, [], [{"slo_us": 1000}] * 3, jobs=[{"tenant": tenant, "job": 0} for tenant in range(3)])
+    knobs = np.zeros((len(Knob), 3), np.int64)
+    knobs[[Knob.IN_FLIGHT, Knob.TOGETHER]] = UNLIMITED
+    tables = view.pending.array, view.tenants.array, view.jobs.array
+    assert next_launch(knobs, NOBODY, *tables) == 1
+    knobs[Knob.PRIORITY, 2] = -1
+    assert next_launch(knobs, NOBODY, *tables) == 2
+    knobs[Knob.IN_FLIGHT] = 0
+    assert next_launch(knobs, NOBODY, *tables) == NOBODY
 
 
 def test_it_asks_at_first_and_when_the_interval_is_over() -> None:

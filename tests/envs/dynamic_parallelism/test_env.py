@@ -84,9 +84,10 @@ def test_programs_can_be_compiled_as_those_of_rules_are() -> None:
     for given, message in (
         ({"coarse": 4}, "program: 'coarse' is no transformation"),
         ({"coarsening": 0}, "program: .*coarsening"),
+        (16, "program is 16, must be a mapping"),
     ):
         with pytest.raises(InputError, match=message):
-            DynamicParallelismEnv(program=given)
+            DynamicParallelismEnv(program=given)  # type: ignore[arg-type]
 
 
 def test_observations_are_finite_and_in_the_space(env: DynamicParallelismEnv) -> None:
