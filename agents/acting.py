@@ -22,26 +22,37 @@ class Acting:
         ``decision_us``: how long a decision for an interval takes the host; what is launched goes on meanwhile.
         """
         self._layout, self._wait_us, self._decision_us = layout, wait_us, decision_us
+        self.outlook = NOTHING_AHEAD
+        self.dispatcher: IntervalDispatcher | None = None
+        """Of the present episode; ``None``: every launch is an action."""
 
     def reset(self, knowledge: Knowledge) -> None:
         """A new episode."""
-        self.outlook = outlook(knowledge) if self._layout.interval_us > 0.0 else NOTHING_AHEAD
-        self._dispatcher = IntervalDispatcher(
-            self._layout.interval_us,
-            knowledge.stream_priorities,
-            self.outlook,
-        )
+        self.outlook, self.dispatcher = NOTHING_AHEAD, None
+        if self._layout.interval_us > 0.0:
+            self.outlook = outlook(knowledge)
+            self.dispatcher = IntervalDispatcher(
+                self._layout.interval_us, knowledge.stream_priorities, self.outlook
+            )
 
     def standing(self, view: View) -> Command | None:
         """The next command by the decision that stands; ``None``: the policy is to be asked."""
-        if self._layout.interval_us == 0.0 or self._dispatcher.asks(view):
+        if self.dispatcher is None or self.dispatcher.asks(view):
             return None
-        return self._dispatcher.command(view)
+        return self.dispatcher.command(view)
 
     def command(self, action: int, view: View, streams: Sequence[StreamKnowledge], shown: Shown) -> Command:
         """The command that a legal action stands for, or the first one by it; arguments as for ``ActionLayout``."""
+        command = self.stand(action, view, streams, shown)
+        if command is None:
+            assert self.dispatcher is not None, "only then do actions stand"
+            return self.dispatcher.command(view)
+        return command
+
+    def stand(self, action: int, view: View, streams: Sequence[StreamKnowledge], shown: Shown) -> Command | None:
+        """Let a legal action stand, or give the command that it is."""
         serve = self._layout.serve(action)
-        if serve is None:
+        if serve is None or self.dispatcher is None:
             return self._layout.decode(action, view, wait_us=self._wait_us, streams=streams, shown=shown)
-        self._dispatcher.set(view, serve, self._decision_us)
-        return self._dispatcher.command(view)
+        self.dispatcher.set(view, serve, self._decision_us)
+        return None

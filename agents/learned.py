@@ -22,6 +22,7 @@ from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import plan_of
 from gpusched_env.envs.observations import Shown
 from gpusched_env.errors import InputError
+from gpusched_env.planning.dispatcher import IntervalDispatcher
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.planning.plans import plan_view
 from gpusched_env.planning.tiles import SCRATCH
@@ -120,9 +121,21 @@ class LearnedScheduler:
         self._workspace.reset(knowledge)
 
     def decide(self, view: View) -> Command:
+        return self._known().decide(view, self._streams)
+
+    @property
+    def dispatcher(self) -> IntervalDispatcher | None:
+        """What launches between two decisions of the present episode; ``None``: every launch is a decision."""
+        return self._known().acting.dispatcher
+
+    def stand(self, view: View) -> Command | None:
+        """Decide for an interval, or give a command to be carried out before that."""
+        return self._known().stand(view, self._streams)
+
+    def _known(self) -> _Workspace:
         if self._workspace is None:
             raise InputError("the scheduler knows of no episode yet: call reset(knowledge, rng) first")
-        return self._workspace.decide(view, self._streams)
+        return self._workspace
 
 
 class _Workspace:
@@ -162,6 +175,9 @@ class _Workspace:
         if standing is not None:
             return standing
         return self.acting.command(self._action(view), view, streams, self._shown)
+
+    def stand(self, view: View, streams: Sequence[StreamKnowledge]) -> Command | None:
+        return self.acting.stand(self._action(view), view, streams, self._shown)
 
     def _action(self, view: View) -> int:
         if self.layout.interval_us == 0.0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -30,9 +30,8 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import Observation
 from gpusched_env.episodes.session import begin
 from gpusched_env.errors import InputError
-from gpusched_env.planning.interval import BY_PLAN, Serve, foremost
+from gpusched_env.planning.dispatcher import HasFirst, serve_first
 from gpusched_env.planning.outlook import outlook_of
-from gpusched_env.planning.plans import plan_view
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.scenarios.stream import Stream
@@ -122,14 +121,6 @@ def _agreement(policy: Policy, lesson: Lesson, batch_size: int) -> float:
 def _masks(policy: Policy, lesson: Lesson, rows: Any) -> dict[str, Any]:
     """The argument with the legal actions, for policies that take one."""
     return {"action_masks": lesson.masks[rows]} if isinstance(policy, MaskableActorCriticPolicy) else {}
-
-
-@runtime_checkable
-class HasFirst(Protocol):
-    """A scheduler that can be imitated where decisions stand for an interval."""
-
-    def first(self, view: View) -> int | None:
-        """Row of the tenant that goes first now; ``None``: none has a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +238,7 @@ def _serving(scheduler: Scheduler, view: View, env: GpuSchedulingEnv) -> int | N
     first = scheduler.first(view)
     if first is None:
         return None
-    plan = plan_view(view, env.problem.once(outlook_of))
-    by_plan = first == foremost(plan, len(view.tenants))
-    return env.layout.serving(BY_PLAN if by_plan else Serve(first, BY_PLAN.others))
+    return env.layout.serving(serve_first(first, view, env.problem.once(outlook_of)))
 
 
 def _on_offer(command: Command, view: View, streams: Sequence[Stream], layout: ActionLayout) -> Command:

@@ -3,6 +3,7 @@
 A scheduler's options may follow its name: ``mps(share=50)``, ``file.py:Name(depth=3)``. ``learned`` is the trained
 agent that is shipped for the scenario (:mod:`gpusched_env.experiments.lib.trained`). ``tuned:NAME`` is a registered
 scheduler with the options that were best on the scenario's training workloads (:mod:`gpusched_env.baselines.tuning`).
+``interval:NAME`` is a rule that is asked every 250 us who goes first (:mod:`gpusched_env.baselines.at_intervals`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
+from gpusched_env.baselines.at_intervals import PREFIX as INTERVAL
+from gpusched_env.baselines.at_intervals import AtIntervals, rule_and_interval
 from gpusched_env.baselines.registry import describe, honest_names, make_scheduler, scheduler_names
 from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.baselines.tuning import PREFIX as TUNED
@@ -76,7 +79,7 @@ def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -
         InputError: no scheduler of that name; option, import or attribute at fault; another scenario needed.
     """
     if isinstance(source, str) and not is_learned(source):
-        name, _ = parse_spec(source.removeprefix(TUNED))
+        name, _ = parse_spec(source.removeprefix(INTERVAL).removeprefix(TUNED))
         if ":" not in name and name not in (known := scheduler_names()):
             raise InputError(
                 f"unknown scheduler {name!r}; {did_you_mean(name, [*known, LEARNED])} "
@@ -93,6 +96,9 @@ def new_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> 
     Args:
         scenario: what it is for; tuned options are this scenario's.
     """
+    if isinstance(source, str) and source.startswith(INTERVAL):
+        rule, interval_us = rule_and_interval(source)
+        return AtIntervals(new_scheduler(rule, scenario), interval_us)
     if isinstance(source, str) and source.startswith(TUNED):
         if scenario is None:
             raise InputError(f"{source}: tuned options are a scenario's own; write them out: NAME(OPTION=VALUE,...)")
@@ -141,6 +147,9 @@ def describe_scheduler(source: SchedulerSource) -> str:
     target: Any = source
     if is_learned(source):
         return trained(source).describe()
+    if isinstance(source, str) and source.startswith(INTERVAL):
+        rule, interval_us = rule_and_interval(source)
+        return f"Who goes first is asked every {interval_us:g} us: {describe_scheduler(rule)}"
     if isinstance(source, str):
         name, _ = parse_spec(source.removeprefix(TUNED))
         if ":" not in name:

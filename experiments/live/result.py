@@ -70,6 +70,10 @@ class LiveEpisode(msgspec.Struct, frozen=True):
     decision_p99_us: float
     real: LiveFigures
     simulated: LiveFigures
+    launch_us: float | None = None
+    """Where compiled code launches between two decisions: median real time of a launch, from when the host was free to
+    when the driver had it."""
+    launch_p99_us: float | None = None
 
 
 class Fits(msgspec.Struct, frozen=True):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice, check, offered
-from gpusched_env.devices.cuda.fitting import launched
+from gpusched_env.devices.cuda.fitting import NEAR, Fit, launched
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
@@ -28,6 +29,7 @@ from gpusched_env.experiments.live.timed import TimedDecisions
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.scenarios.adapting import with_durations
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
@@ -35,6 +37,8 @@ from gpusched_env.scenarios.set_up import SetUp, problem_for, set_up
 from gpusched_env.scheduling.scheduler import is_clairvoyant
 from gpusched_env.versions import versions
 
+OTHER = {"synthetic": "library", "library": "synthetic"}
+"""What stands for a kernel."""
 REAL_SHARE = 0.7
 """Of the progress: episodes on the GPU; the others are simulated."""
 
@@ -47,6 +51,7 @@ class _Real:
     seed: int
     metrics: Metrics
     decisions_us: tuple[float, ...]
+    launches_us: tuple[float, ...]
 
 
 def run_live(
@@ -113,6 +118,27 @@ class _LiveScenario:
         live.tenants[scenario.name] = [tenant.name for tenant in scenario.tenants]
         self.refused = live.left_out.setdefault(scenario.name, {})
         """Schedulers, and why."""
+        self.durations_us: dict[int, float] = {}
+        """Of kernels whose stand-ins take another time alone than the recorded ones, by identity: the shortest ones'
+        can be no shorter. Simulation has them so, too; schedulers are told the recorded ones."""
+
+    def fits(self) -> Fits:
+        """How well stand-ins are fitted; notes what they take.
+
+        Raises:
+            GpuError: the GPU or its driver.
+        """
+        self.behind.prepare(self.problem)
+        fits = self.behind.fits
+        off = {
+            identity: fit.took_us
+            for (identity, kind), fit in fits.items()
+            if abs(fit.took_us / self.problem.kernels[identity].duration_us - 1.0) > NEAR
+        }
+        # Of kernels that tenants share of whom only some have a library's there are two.
+        twice = {identity for identity, kind in fits if (identity, OTHER[kind]) in fits}
+        self.durations_us = {identity: us for identity, us in off.items() if identity not in twice}
+        return _fits(self.problem, fits)
 
     def runnable(self, schedulers: Sequence[str]) -> list[str]:
         """Those that ask for nothing that the GPU does not do here."""
@@ -158,7 +184,8 @@ class _LiveScenario:
         Raises:
             KeyboardInterrupt: an interrupt.
         """
-        tasks = [_simulation(self.problem, episode) for episode in real if episode.scheduler not in self.refused]
+        problem = with_durations(self.problem, self.durations_us)
+        tasks = [_simulation(problem, episode) for episode in real if episode.scheduler not in self.refused]
         found: dict[tuple[str, int], LiveFigures] = {}
         done = 0
 
@@ -185,7 +212,7 @@ def _compare(running: _LiveScenario, schedulers: Sequence[str] | None, workers: 
     live, name = running.live, running.scenario.name
     real, failure = running.on_gpu(running.runnable(schedulers or ["default"]), told)
     if failure is None:
-        live.fits[name] = _fits(running.problem, running.behind)
+        live.fits[name] = running.fits()
     simulated = running.simulated(real, workers, told)
     live.episodes += [
         LiveEpisode(
@@ -197,6 +224,8 @@ def _compare(running: _LiveScenario, schedulers: Sequence[str] | None, workers: 
             decision_p99_us=float(np.quantile(episode.decisions_us, 0.99)),
             real=figures_of(episode.metrics),
             simulated=simulated[episode.scheduler, episode.seed],
+            launch_us=float(np.median(episode.launches_us)) if episode.launches_us else None,
+            launch_p99_us=float(np.quantile(episode.launches_us, 0.99)) if episode.launches_us else None,
         )
         for episode in real
         if episode.scheduler not in running.refused
@@ -219,7 +248,7 @@ def _no_collections() -> Iterator[None]:
 def _on_gpu(scheduler: str, problem: Problem, seed: int, device: RealDevice) -> _Real:
     with _no_collections():
         episode = play(scheduler, problem, seed, device=lambda: device)
-    return _Real(scheduler, seed, episode.metrics, tuple(device.decisions_us))
+    return _Real(scheduler, seed, episode.metrics, tuple(device.decisions_us), tuple(device.launches_us))
 
 
 def _simulation(problem: Problem, real: _Real) -> EpisodeTask:
@@ -236,9 +265,8 @@ def _simulated(task: EpisodeTask) -> tuple[str, int, LiveFigures | str]:
         return task.name, task.seed, str(error)
 
 
-def _fits(problem: Problem, behind: CupyGpu) -> Fits:
-    behind.prepare(problem)
-    ratios = {key: fit.took_us / problem.kernels[key[0]].duration_us for key, fit in behind.fits.items()}
+def _fits(problem: Problem, fits: Mapping[tuple[int, str], Fit[Any]]) -> Fits:
+    ratios = {key: fit.took_us / problem.kernels[key[0]].duration_us for key, fit in fits.items()}
     errors = [abs(ratio - 1.0) for ratio in ratios.values()]
     weights_us = dict.fromkeys(ratios, 0.0)
     for program in problem.programs:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from gpusched_env.compiling import cached, called, inlined
-from gpusched_env.devices.compiled.access import clients, env_at, jobs, launches, problem
+from gpusched_env.devices.compiled.access import clients, env_at, problem
+from gpusched_env.devices.compiled.interval import Standing, put_next_command, stand
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.issuing import is_launchable
-from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, NONE, OVER
+from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
 from gpusched_env.devices.compiled.listing import list_jobs, show_pending, show_pending_at, show_running
-from gpusched_env.devices.compiled.views import fill_tenants, launched_left_us, occupancy
+from gpusched_env.devices.compiled.views import fill_tenants, occupancy
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.cores import encode_cores
 from gpusched_env.envs.encoding import encode
@@ -26,25 +26,14 @@ from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
-from gpusched_env.planning.interval import (
-    BY_PLAN,
-    FREELY,
-    UNLIMITED,
-    Knob,
-    goes_next,
-    holds_gpu,
-    may_launch,
-    set_knobs,
-    to_reject,
-)
+from gpusched_env.planning.interval import BY_PLAN, FREELY
 from gpusched_env.planning.lookahead import look_ahead
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.outlook import Outlook
-from gpusched_env.planning.plans import NOBODY, Plan, plan_oldest
-from gpusched_env.scheduling.commands import LAUNCH, REJECT, WAITING
+from gpusched_env.planning.plans import NOBODY, plan_oldest
+from gpusched_env.scheduling.commands import WAITING
 from gpusched_env.scheduling.cores import all_throttled_us, fill_cores
 from gpusched_env.scheduling.reward import Sum, charge
-from gpusched_env.workload.host import GONE
 
 PENDING_SLOTS: Final = SLOT_KINDS.index("pending")
 RUNNING_SLOTS: Final = SLOT_KINDS.index("running")
@@ -52,8 +41,6 @@ TENANT_SLOTS: Final = SLOT_KINDS.index("tenant")
 CORE_SLOTS: Final = SLOT_KINDS.index("core")
 OTHERS_BY_PLAN: Final = BY_PLAN.others
 OTHERS_FREELY: Final = FREELY.others
-NO_KNOBS: Final = -1
-"""In place of how many jobs had come or gone when knobs were set."""
 
 
 @cached(nogil=True)
@@ -105,9 +92,8 @@ def take_action(w, e, state):
     meaning = look_up(w, action, rules, state.episodes.own_streams[e], state.scratch)
     if rules.interval_ps > 0 and meaning[0] in (SERVE, WAITING):
         by_plan = meaning[0] == WAITING
-        progress.standing[e, 0] = NOBODY if by_plan else meaning[1]
-        progress.standing[e, 1] = (OTHERS_FREELY if rules.knobs else OTHERS_BY_PLAN) if by_plan else meaning[2]
-        progress.standing[e, 2] = NO_KNOBS
+        others = (OTHERS_FREELY if rules.knobs else OTHERS_BY_PLAN) if by_plan else meaning[2]
+        stand(standing_at(state, e), NOBODY if by_plan else meaning[1], others)
         progress.until_ps[e] = w.now_ps + max(1, rules.interval_ps)
         dispatch(w, e, state)
     else:
@@ -224,33 +210,18 @@ def act(w, meaning, wait_us):
 
 @called
 def dispatch(w, e, state):
-    """Give an environment the next command by the decision that stands, or the wait until the end of the interval.
+    """Give an environment the next command by the decision that stands, or the wait until the end of the interval."""
+    put_next_command(
+        w, standing_at(state, e), outlook_at(w, state.episodes, e), state.rules.lookahead, state.scratch,
+        state.progress.until_ps[e],
+    )  # fmt: skip
 
-    As :class:`~gpusched_env.planning.dispatcher.IntervalDispatcher` does; tables are filled for a new plan only.
-    """
+
+@called
+def standing_at(state, e):
+    """The decision that stands in an environment."""
     progress = state.progress
-    standing, plan, knobs = progress.standing[e], progress.plans[e], progress.knobs[e]
-    come_or_gone = 0
-    for tenant in range(problem(w).tenants):
-        client = clients(w, tenant)
-        come_or_gone += client.arrived + client.completed + client.rejected
-    if standing[2] != come_or_gone:
-        plan_anew(w, state.rules.lookahead, outlook_at(w, state.episodes, e), state.scratch, plan)
-        levels = state.episodes.levels[e]
-        standing[3] = set_knobs(plan, problem(w).tenants, standing[0], standing[1], levels, knobs)
-        standing[2] = come_or_gone
-    w.command_stream, w.command_first, w.command_sms = -1, 0, 0
-    if problem(w).rejects == 1:
-        tenant = to_reject(plan, problem(w).tenants, standing[0])
-        if tenant != NOBODY:
-            w.command, w.command_target, w.command_choice = REJECT, tenant, int(plan[tenant, Plan.GIVEN_UP])
-            return
-    best, best_id = next_launch(w, knobs, standing[3])
-    if best == NOBODY:
-        w.command, w.command_target, w.command_choice = WAITING, -1, 0
-        w.command_until_ps = progress.until_ps[e]
-    else:
-        w.command, w.command_target, w.command_choice = LAUNCH, best_id, knobs[Knob.PRIORITY, best]
+    return Standing(progress.standing[e], progress.plans[e], progress.knobs[e], state.episodes.levels[e])
 
 
 @called
@@ -258,57 +229,6 @@ def outlook_at(w, episodes, e):
     """Of an environment's tenants."""
     return Outlook(
         episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e], problem(w).rejects == 1
-    )
-
-
-@called
-def plan_anew(w, lookahead, outlook, scratch, plan):
-    """Write the plan of an environment's jobs."""
-    tenant_rows = scratch.tenants[: problem(w).tenants]
-    show_pending(w, lookahead, scratch.pending)
-    fill_tenants(w, tenant_rows)
-    jobs = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)]
-    plan_oldest(jobs, tenant_rows, scratch.pending, w.now_ps / PS_PER_US, outlook, scratch.plan, plan)
-
-
-@called
-def next_launch(w, knobs, first):
-    """Tenant and number of the launch that the knobs let go next; :data:`NOBODY`, 0 if they let none.
-
-    ``first``: who goes first, or :data:`NOBODY`.
-    """
-    together = 0
-    for tenant in range(problem(w).tenants):
-        together += clients(w, tenant).kernels_launched if knobs[Knob.TOGETHER, tenant] < UNLIMITED else 0
-    held = first != NOBODY and holds(w, first)
-    best = NOBODY
-    best_id = 0
-    for tenant in range(problem(w).tenants):
-        client = clients(w, tenant)
-        slot = client.pending_first
-        if slot == NONE or not is_launchable(w, launches(w, slot)):
-            continue
-        number = launches(w, slot).id
-        left_us = launched_left_us(w, tenant) if knobs[Knob.FILLS, tenant] == 1 else 0.0
-        if may_launch(knobs, tenant, client.kernels_launched, left_us, together, held) and goes_next(
-            knobs, tenant, number, best, best_id
-        ):
-            best, best_id = tenant, number
-    return best, best_id
-
-
-@called
-def holds(w, tenant):
-    """Whether tenants that fill wait for one that goes first and has a job."""
-    client = clients(w, tenant)
-    number = client.first
-    while jobs(w, tenant, number).state == GONE:
-        number += 1
-    job = jobs(w, tenant, number)
-    return holds_gpu(
-        client.arrived - client.completed - client.rejected,
-        client.kernels_pending + client.kernels_launched,
-        job.unfinished / job.operations,
     )
 
 

@@ -19,7 +19,7 @@ from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.commands import Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.device import Device, SelfDriving
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant, scheduler_rng
 from gpusched_env.scheduling.timeline import Detail
 
@@ -160,7 +160,10 @@ def run_episode(
     decisions = 0
     with leaving_is_an_error(f"{type(scheduler).__name__} in the episode with seed {seed}"):
         begin(scheduler, problem, seed)
-        view = device.reset(problem, seed, record=record)
+        if isinstance(device, SelfDriving) and device.drives(scheduler, problem):
+            decisions, view = device.drive(scheduler, problem, seed, record=record), None
+        else:
+            view = device.reset(problem, seed, record=record)
         while view is not None:
             command = scheduler.decide(view)
             device.apply(command)

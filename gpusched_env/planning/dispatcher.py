@@ -7,7 +7,7 @@ asked for each of some ten thousand launches a tenth of a second.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from gpusched_env.planning.interval import (
     Knob,
     Knobs,
     Serve,
+    foremost,
     goes_next,
     holds_gpu,
     levels_of,
@@ -88,13 +89,18 @@ class IntervalDispatcher:
 
         ``stream_priorities``: what the scenario offers. ``outlook``: of its tenants, and whether jobs can be rejected.
         """
-        self._interval_us, self._priorities, self._outlook = interval_us, stream_priorities, outlook
+        self.interval_us, self.stream_priorities, self.outlook = interval_us, stream_priorities, outlook
         self._until_us = -math.inf
         self._serve = BY_PLAN
         self._next: tuple[float, Serve] | None = None
         """A decision that does not stand yet, and from when on it does."""
         self._jobs: bytes | None = None
         """Tenants and numbers of the jobs that the plan was made of; ``None``: there is no plan."""
+
+    @property
+    def decided(self) -> Serve:
+        """The latest decision, whether it stands already or not."""
+        return self._serve if self._next is None else self._next[1]
 
     def asks(self, view: View) -> bool:
         """Whether it is time for a decision."""
@@ -106,14 +112,14 @@ class IntervalDispatcher:
         Until then the decision before it stands, and at the beginning of an episode :data:`BY_PLAN`.
         """
         self._next = (view.time_us + decision_us, serve)
-        self._until_us = view.time_us + self._interval_us
+        self._until_us = view.time_us + self.interval_us
 
     def command(self, view: View) -> Command:
         """The next rejection or launch, or the wait until there is one, a decision stands or the next is due."""
         if self._next is not None and view.time_us >= self._next[0] - HALF_PS:
             self._serve, self._jobs, self._next = self._next[1], None, None
         knobs = self._knobs_now(view)
-        if self._outlook.rejects:
+        if self.outlook.rejects:
             tenant = to_reject(self._plan, len(view.tenants), self._serve.tenant)
             if tenant != NOBODY:
                 return Reject(tenant, int(self._plan[tenant, Plan.GIVEN_UP]))
@@ -128,10 +134,36 @@ class IntervalDispatcher:
         """What the decision stands for with the jobs that are there."""
         jobs = view.jobs.array[:, JOB_NAMES].tobytes()
         if jobs != self._jobs:
-            self._jobs, self._plan = jobs, plan_view(view, self._outlook)
+            self._jobs, self._plan = jobs, plan_view(view, self.outlook)
             tenants, serve = len(view.tenants), self._serve
             self._knobs: Knobs = np.zeros((len(Knob), tenants), np.int64)
             self._first = set_knobs(
-                self._plan, tenants, serve.tenant, serve.others, levels_of(self._priorities, tenants), self._knobs
+                self._plan, tenants, serve.tenant, serve.others, levels_of(self.stream_priorities, tenants), self._knobs
             )
         return self._knobs
+
+
+@runtime_checkable
+class HasFirst(Protocol):
+    """A scheduler that says who goes first."""
+
+    def first(self, view: View) -> int | None:
+        """Row of the tenant that goes first now, after ``decide`` of the same view; ``None``: none has a job."""
+
+
+@runtime_checkable
+class DecidesForIntervals(Protocol):
+    """A scheduler whose dispatcher another one can take the place of between two decisions, in compiled code."""
+
+    dispatcher: IntervalDispatcher | None
+    """Of the present episode; ``None``: it decides about every launch."""
+
+    def stand(self, view: View) -> Command | None:
+        """Decide, and let that stand; or a command to be carried out first, after which it is asked again."""
+
+
+def serve_first(first: int | None, view: View, outlook: Outlook) -> Serve:
+    """The decision that lets a tenant go first; going by the plan, where that does so, or where it is ``None``."""
+    if first is None or first == foremost(plan_view(view, outlook), len(view.tenants)):
+        return BY_PLAN
+    return Serve(first, BY_PLAN.others)

@@ -81,6 +81,23 @@ def _with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
     return replace(problem, kernels=tuple(profiles), graphs=tuple(graphs))
 
 
+def with_durations(problem: Problem, durations_us: Mapping[int, float]) -> Problem:
+    """With other true durations of some kernels alone on the problem's GPU, by identity; what is told of them stays.
+
+    Raises:
+        InputError: a duration is too short for its kernel's blocks.
+    """
+
+    def change(in_order: Problem) -> Problem:
+        kernels = {
+            identity: msgspec.structs.replace(in_order.kernels[identity].kernel, duration_us=us)
+            for identity, us in durations_us.items()
+        }
+        return replace(_with_kernels(in_order, kernels), profiles=in_order.told)
+
+    return beneath_window(problem, change) if durations_us else problem
+
+
 def in_real_time(problem: Problem) -> Problem:
     """For a real GPU: nothing that this and the host's own work take is simulated. Always the same one."""
     return problem.once(_in_real_time)

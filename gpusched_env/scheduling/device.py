@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import View
 
@@ -66,6 +67,17 @@ class Device(Protocol):
 
     def restore(self, snapshot: Any) -> View | None:
         """Return to a snapshot exactly; gives what ``advance`` gave there."""
+
+
+@runtime_checkable
+class SelfDriving(Protocol):
+    """A device that can play an episode by itself, in compiled code between two decisions for an interval."""
+
+    def drives(self, scheduler: Scheduler, problem: Problem) -> bool:
+        """Whether it can, with a scheduler that was told of the episode, on a problem."""
+
+    def drive(self, scheduler: Scheduler, problem: Problem, seed: int, *, record: Detail = "jobs") -> int:
+        """Play an episode; returns how many commands other than ``Wait`` were carried out."""
 
 
 class OpenDevice(Device, Protocol):

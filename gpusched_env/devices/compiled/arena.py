@@ -152,6 +152,11 @@ class Arena(Uncopied):
         launch = self._sections["launches"][self._sections["launches"]["id"] == id_][0]
         return replace(self.operation(int(launch["op"])), identity=int(launch["identity"]))
 
+    @property
+    def operations(self) -> tuple[HostOp | None, ...]:
+        """Rows of the table of operations; ``None``: it is none of a program."""
+        return self._tables.operations
+
     def operation(self, row: int) -> HostOp:
         """What stands in a row of the table of operations; it is one of a program."""
         op = self._tables.operations[row]

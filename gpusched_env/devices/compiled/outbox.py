@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.entry import empty_outbox
 
+SENT_COLUMNS: Final = 10
+"""Of the table that :func:`~gpusched_env.devices.compiled.entry.empty_outbox` fills."""
 QUEUE = ["stream", "priority", "partition_first", "partition_sms"]
 """Fields of a launch that say in which queue it is."""
 
@@ -47,7 +49,7 @@ def take_sent(arena: Arena, *, every: bool = False) -> list[Sent]:
     count = int(arena.env["sent"])
     if count == 0:
         return []
-    rows = np.empty((count, 10), np.int64)
+    rows = np.empty((count, SENT_COLUMNS), np.int64)
     empty_outbox(arena.address, rows)
     return [
         Sent(

@@ -25,20 +25,23 @@ class HostClock:
         self._words, at = shared_numbers(cupy, 2)
         self._flag = self._words.view(np.uint32)
         self._places = [at, at + 8]
-        self._zero_ns = self._ahead_ns = 0
+        self.zero_ns = 0
+        """Time 0, by the host's clock."""
+        self.ahead_ns = 0
+        """How far the GPU's clock is ahead of the host's."""
 
     def start(self) -> None:
         """Compare the clocks, and begin with time 0."""
-        self._ahead_ns = self.compare()
-        self._zero_ns = time.perf_counter_ns()
+        self.ahead_ns = self.compare()
+        self.zero_ns = time.perf_counter_ns()
 
     def now_ps(self) -> int:
         """Time since the start, picoseconds."""
-        return (time.perf_counter_ns() - self._zero_ns) * 1000
+        return (time.perf_counter_ns() - self.zero_ns) * 1000
 
     def ps(self, gpu_ns: Any) -> Any:
         """Times of the GPU's clock, a number or an array, in picoseconds since the start; 0 before it."""
-        since_ns = gpu_ns - self._ahead_ns - self._zero_ns
+        since_ns = gpu_ns - self.ahead_ns - self.zero_ns
         return np.maximum(since_ns, 0) * 1000 if isinstance(since_ns, np.ndarray) else max(0, since_ns) * 1000
 
     def compare(self) -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -26,12 +26,14 @@ from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.devices.cuda.library import Library
 from gpusched_env.devices.cuda.partitions import Partitions
+from gpusched_env.devices.cuda.real_time import Place, Tables
 from gpusched_env.devices.cuda.recalls import Recalls
 from gpusched_env.devices.cuda.shared import shared_numbers
+from gpusched_env.devices.cuda.work_tables import pieces_of, tables
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.adapting import with_kernels
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scenarios.program import HostOp, NodeOp
 from gpusched_env.workload.workload import OpKind
 
 SLOTS: Final = 1 << 14
@@ -42,6 +44,8 @@ LOOK_S: Final = 1e-3
 """How often the driver is asked for errors while nothing happens."""
 SUCCESS, NOT_READY = 0, 600
 """``cudaSuccess`` and ``cudaErrorNotReady``."""
+NO_QUEUE: Final = 0
+"""In place of the handle of a stream at a priority that nothing in it can have."""
 REPORT_BYTES: Final = 24
 """``Report`` in ``synthetic.cu``: start and end in the GPU's time, and how many blocks ran."""
 
@@ -108,6 +112,8 @@ class CupyGpu:
         self._events: dict[int, Any] = {}
         """Of launches that have not ended."""
         self._graphs: dict[tuple[int, QueueKey], Any] = {}
+        self._captures: list[Any] = []
+        """Graphs that compiled code launches."""
         self.fits: dict[tuple[int, str], Fit[Any]] = {}
         """Of the kernels of the problem that was prepared, by identity and by what the tenant has for its kernels."""
         self._blocks: BlockRecord | None = None
@@ -142,7 +148,7 @@ class CupyGpu:
                 for op in (*job, *(n for o in job for n in o.nodes))
             ]
             self._copies = CopyBuffers(self._cp, max(bytes_, default=0))
-            self._graphs = {}
+            self._graphs, self._captures = {}, []
             self._blocks = BlockRecord(self._cp) if blocks else None
             self._recalls = Recalls(self._cp, SLOTS) if "preempt" in problem.scenario.commands else None
             gap_us = problem.gpu.timing.stream_gap_us
@@ -336,7 +342,7 @@ class CupyGpu:
             for before in node.after:
                 own.wait_event(ends[before])
             if node.kind is OpKind.KERNEL and library is not None:
-                library.launch(node.identity, node.scale, own, marked=False)
+                library.launch(node.identity, node.scale, own, marked=op.kind is not OpKind.GRAPH)
             elif node.kind is OpKind.KERNEL:
                 self._launcher.stand_in(self._calls[node.identity, node.scale], own.ptr, 0, 0)
             else:
@@ -347,6 +353,55 @@ class CupyGpu:
         for end in ends:
             stream.wait_event(end)
         return stream.end_capture()
+
+    # ---- for compiled code -------------------------------------------------------------------------------------------
+
+    def tables(self, problem: Problem, operations: Sequence[HostOp | None]) -> Tables:
+        """What compiled code needs to drive the GPU in an episode, before it begins (:meth:`start`).
+
+        Args:
+            problem: that was prepared.
+            operations: rows of the arena's table.
+
+        Raises:
+            GpuError: the GPU or its driver.
+        """
+        offered = [{own.priority, *problem.scenario.stream_priorities} for own in problem.streams]
+        levels = range(0, -problem.gpu.priorities, -1)
+        with self._told("cannot get ready"):
+            pieces, graphs = pieces_of(operations, offered, problem.gpu.priorities, self)
+            queues = [
+                self._queue((row, priority, None)).handle if priority in offers else NO_QUEUE
+                for row, offers in enumerate(offered)
+                for priority in levels
+            ]
+            for slot in range(len(self._pool), SLOTS):
+                self._pool.setdefault(slot, self._cp.cuda.Event(disable_timing=True))
+        places = {Place.REPORTS: self._reports_at, Place.COUNTERS: self._counts_at}
+        events = [int(self._pool[slot].ptr) for slot in range(SLOTS)]
+        return tables(pieces, graphs, self._mark, queues, events, places, self._reports)
+
+    @property
+    def clock_ns(self) -> tuple[int, int]:
+        """When the episode began by the host's clock, and how far the GPU's is ahead."""
+        return self._clock.zero_ns, self._clock.ahead_ns
+
+    def kernel(self, op: HostOp) -> Call | None:
+        """What an operation launches, if that is a stand-in."""
+        if op.kind is not OpKind.KERNEL or self._library_of(op) is not None:
+            return None
+        return self._calls[op.identity, op.scale]
+
+    def graph(self, op: HostOp, priority: int) -> int:
+        """The handle of a graph of anything else, for a queue of its stream."""
+        key: QueueKey = (op.stream, priority, None)
+        self._queue(key)
+        if op.kind is not OpKind.GRAPH:
+            node = NodeOp(op.kind, op.identity, op.scale, op.device_us, op.bytes, after=(), branch=0)
+            op = replace(op, nodes=(node,))
+        graph = self._captured(op, key)
+        self._captures.append(graph)
+        return int(graph.graphExec)
 
     # ---- what happens ------------------------------------------------------------------------------------------------
 
@@ -448,7 +503,7 @@ class CupyGpu:
         """Give streams, graphs, partitions and memory back."""
         self._queues = {}
         self._busy = {}
-        self._graphs = {}
+        self._graphs, self._captures = {}, []
         self._recalls = None
         if self._partitions is not None:
             self._partitions.close()

@@ -18,21 +18,26 @@ from numba import types
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.device import NO_COMMAND, CompiledDevice
+from gpusched_env.devices.compiled.entry import empty_outbox
 from gpusched_env.devices.compiled.entry import report as tell
-from gpusched_env.devices.compiled.outbox import take_sent
-from gpusched_env.devices.cuda.gpu import Gpu, Report, Work
+from gpusched_env.devices.compiled.outbox import SENT_COLUMNS, take_sent
+from gpusched_env.devices.cuda.gpu import DrivenGpu, Gpu, Report, Work
 from gpusched_env.devices.cuda.handing import Handing
+from gpusched_env.devices.cuda.interval_run import IntervalRun
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
+from gpusched_env.planning.dispatcher import DecidesForIntervals
 from gpusched_env.scenarios.adapting import in_real_time
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Scenario
 from gpusched_env.scheduling.commands import Command, Preempt, Reject
+from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
 TELL: Final = (types.int64, types.int64, types.Array(types.int64, 2, "C"), types.int64, types.int64)
 """Signature of :func:`tell`."""
+NO_ROWS: Final = np.empty((0, SENT_COLUMNS), np.int64)
 DRAIN_ONLY: Final = ("drain",)
 """``preemption`` of scenarios that offer ``preempt`` on a real GPU."""
 NO_WAY_BACK = "a real GPU cannot go back: snapshots are for the simulated devices"
@@ -57,6 +62,8 @@ class RealDevice(CompiledDevice):
         self._blocks = False
         self._free_ps = 0
         """When the host was last done with a decision, or had waited."""
+        self.launches_us = array("d")
+        """Where compiled code launches (:meth:`drive`): of every launch between two decisions what it took of that."""
         self.decisions_us = array("d")
         """Real time of every decision since the reset: hearing from the GPU, the view, deciding and handing over. It is
         what ``decision_us`` of a scenario stands for."""
@@ -81,6 +88,12 @@ class RealDevice(CompiledDevice):
         """
         if snapshots:
             raise InputError(NO_WAY_BACK)
+        self._begin(problem, seed, record)
+        self._gpu.start()
+        return self.advance()
+
+    def _begin(self, problem: Problem, seed: int, record: Detail) -> None:
+        """An episode whose time does not run yet."""
         check(problem)
         self._horizon_ps = to_ps(problem.scenario.horizon_us)
         self._gpu.stop()
@@ -88,18 +101,17 @@ class RealDevice(CompiledDevice):
         self._gpu.prepare(problem, blocks=self._blocks)
         self._handing = Handing(self._gpu) if "preempt" in problem.scenario.commands else None
         self._slots.clear()
-        self.decisions_us = array("d")
+        self.decisions_us, self.launches_us = array("d"), array("d")
         self._free_ps = 0
         self._next_epoch()
         self.arena.reset(in_real_time(problem), seed, record)
         self.arena.env["external"] = 1
         self._compile()
-        self._gpu.start()
-        return self.advance()
 
     def _compile(self) -> None:
         """Compile what an episode calls, before time runs."""
         cast("Any", tell).compile(TELL)
+        empty_outbox(self.arena.address, NO_ROWS)
         self._drive(NO_COMMAND, running=False)
         self.view()
 
@@ -139,6 +151,52 @@ class RealDevice(CompiledDevice):
                 raise self.deadlock()
             self._gpu.pause(min(due_ps, self._horizon_ps))
             self._free_ps = self._gpu.now_ps()
+
+    def drives(self, scheduler: Scheduler, problem: Problem) -> bool:
+        """Whether compiled code can launch between two decisions of a scheduler."""
+        return (
+            isinstance(self._gpu, DrivenGpu)
+            and isinstance(scheduler, DecidesForIntervals)
+            and scheduler.dispatcher is not None
+            and "preempt" not in problem.scenario.commands
+            and all(stream.mask is None for stream in problem.streams)
+        )
+
+    def drive(self, scheduler: Scheduler, problem: Problem, seed: int, *, record: Detail = "jobs") -> int:
+        """Play an episode of a scheduler that decides for intervals (:meth:`drives`); all else as :meth:`reset`."""
+        assert isinstance(self._gpu, DrivenGpu), "drives() says so"
+        assert isinstance(scheduler, DecidesForIntervals)
+        assert scheduler.dispatcher is not None
+        if record == "blocks":
+            raise InputError("blocks are not recorded where compiled code launches; record='kernels' records none")
+        self._begin(problem, seed, record)
+        tables = self._gpu.tables(problem, self.arena.operations)
+        run = IntervalRun(self.arena, self._drive_at, scheduler.dispatcher, tables)
+        self._gpu.start()
+        run.start(*self._gpu.clock_ns)
+        while True:
+            reason = run.go()
+            self._next_epoch()
+            if reason == layout.DECIDE:
+                command = scheduler.stand(self._look())
+                if command is not None:
+                    super().apply(command)
+                    run.note_command()
+                else:
+                    run.stand(self.time_us)
+            elif reason == layout.OVER:
+                break
+            elif reason == layout.DEADLOCK:
+                self._end()
+                raise self.deadlock()
+            elif reason < 0:
+                raise run.failure(reason)
+            else:
+                self.arena.serve(reason)
+        self.decisions_us = array("d", run.took_us)
+        self.launches_us = array("d", run.launches_us)
+        self._end()
+        return run.commands
 
     def _busy(self) -> bool:
         """Whether anything is on the GPU."""

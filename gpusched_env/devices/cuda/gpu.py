@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.devices.cuda.real_time import Tables
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 
@@ -104,3 +106,23 @@ class Gpu(Protocol):
 
     def close(self) -> None:
         """Give everything back."""
+
+
+@runtime_checkable
+class DrivenGpu(Gpu, Protocol):
+    """A GPU that compiled code can drive between two decisions for an interval."""
+
+    def tables(self, problem: Problem, operations: Sequence[HostOp | None]) -> Tables:
+        """What compiled code needs in an episode, before it begins (:meth:`start`).
+
+        Args:
+            problem: that was prepared.
+            operations: rows of the arena's table.
+
+        Raises:
+            GpuError: the GPU or its driver.
+        """
+
+    @property
+    def clock_ns(self) -> tuple[int, int]:
+        """When the episode began by the host's clock, and how far the GPU's is ahead."""

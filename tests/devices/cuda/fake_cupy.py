@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from cuda.bindings import driver
 
+from gpusched_env.devices.cuda.driver import Function as Function_
+
 AHEAD_NS = 7_000_000_000
 """Of the host's clock."""
 FIXED_NS, TURN_NS, MARK_NS = 2_000, 100, 500
@@ -41,8 +43,12 @@ def write(address: int, value: int) -> None:
 
 
 class Event:
+    known: ClassVar[dict[int, Event]] = {}
+
     def __init__(self, disable_timing: bool = False) -> None:
         self.at_ns = 0
+        self.ptr = id(self)
+        Event.known[self.ptr] = self
 
     def record(self, stream: Stream) -> None:
         self.at_ns = stream.free_ns
@@ -55,6 +61,8 @@ class Stream:
     """What the driver says, of all streams."""
     hangs = False
     """Whether kernels never end."""
+    failure = 0
+    """What the driver tells compiled code of every stream."""
     known: ClassVar[dict[int, Stream]] = {}
 
     def __init__(self, non_blocking: bool = False, priority: int = 0) -> None:
@@ -134,10 +142,13 @@ WRITER = threading.Thread(target=_writer, daemon=True)
 
 class Graph:
     made = 0
+    known: ClassVar[dict[int, Graph]] = {}
 
     def __init__(self, took_ns: int) -> None:
         Graph.made += 1
         self.took_ns = max(0, took_ns)
+        self.graphExec = id(self)
+        Graph.known[self.graphExec] = self
 
     def launch(self, stream: Stream) -> None:
         stream.run(self.took_ns)
@@ -406,6 +417,45 @@ def _stream_query(stream: int) -> int:
 def _check_status(status: int) -> None:
     assert status == FAULT
     raise CudaError(Stream.fault)
+
+
+class Driver:
+    """Functions at addresses, as compiled code calls them."""
+
+    refusal: ClassVar[int] = 0
+    """What the driver answers to every launch of a kernel."""
+    waits: ClassVar[list[Event]] = []
+    """That streams were told to wait for."""
+
+    def __init__(self) -> None:
+        calls = {
+            Function_.LAUNCH_KERNEL: (11, self._launch_kernel),
+            Function_.LAUNCH_GRAPH: (2, lambda graph, stream: Graph.known[graph].launch(Stream.known[stream])),
+            Function_.RECORD_EVENT: (2, lambda event, stream: Event.known[event].record(Stream.known[stream])),
+            Function_.WAIT_EVENT: (3, self._wait_event),
+            Function_.QUERY_STREAM: (1, lambda stream: Stream.failure or _stream_query(stream)),
+        }
+        self._made = {
+            row: ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * count)(self._answering(call))
+            for row, (count, call) in calls.items()
+        }
+        self._made[Function_.CLOCK] = ctypes.CDLL(None).clock_gettime
+
+    def _answering(self, call: Any) -> Any:
+        return lambda *given: call(*given) or 0
+
+    def _launch_kernel(self, *given: int) -> int:
+        if not Driver.refusal:
+            _launch(*given)
+        return Driver.refusal
+
+    def _wait_event(self, stream: int, event: int, flags: int) -> None:
+        Stream.known[stream].wait_event(Event.known[event])
+        Driver.waits.append(Event.known[event])
+
+    def functions(self) -> Any:
+        """In place of :func:`gpusched_env.devices.cuda.driver.functions`."""
+        return np.array([ctypes.cast(self._made[row], ctypes.c_void_p).value for row in Function_], np.int64)
 
 
 def _copied(*given: int) -> None:

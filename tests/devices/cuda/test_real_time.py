@@ -1,0 +1,133 @@
+"""Compiled code drives a GPU between two decisions, on a stand-in for CuPy and its driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.baselines.at_intervals import AtIntervals
+from gpusched_env.baselines.edf import EarliestDeadline
+from gpusched_env.devices import make_device
+from gpusched_env.devices.cuda import work_tables
+from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
+from gpusched_env.devices.cuda.device import RealDevice
+from gpusched_env.episodes.session import Episode, run_episode
+from gpusched_env.errors import GpuError, InputError
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.workload.workload import Op, OpKind
+from tests.devices.cuda import fake_cupy
+from tests.devices.problems import Copy, K, problem
+from tests.devices.programs import GRAPH, SYNC, Kernels, build
+
+LATE_US = 300e6
+"""A horizon in real time that no busy machine reaches."""
+
+
+@pytest.fixture
+def device(gpu: CupyGpu, monkeypatch: pytest.MonkeyPatch) -> RealDevice:
+    driver = fake_cupy.Driver()
+    monkeypatch.setattr(work_tables, "functions", driver.functions)
+    monkeypatch.setattr(fake_cupy.Driver, "refusal", 0)
+    monkeypatch.setattr(fake_cupy.Driver, "waits", [])
+    return RealDevice(gpu)
+
+
+def played(device: Any, built: Problem, record: Detail = "kernels") -> Episode:
+    return run_episode(AtIntervals(EarliestDeadline(), 100.0), built, device, 0, record=record)
+
+
+def two_tenants(path: Path) -> Problem:
+    """The first one's jobs are urgent and come when sixteen of the other's kernels are in flight; one is there when the
+    other's seventeenth can be launched."""
+    late = {"kind": "periodic", "period_us": 2000.0, "start_us": 600.0}
+    urgent = {"ops": [K(4, 1000.0)] * 10, "jobs": 3, "slo_us": 1e6, "arrivals": late}
+    other = {"ops": [K(2, 2000.0)] * 20, "jobs": 1, "slo_us": 2e6}
+    return problem(path, urgent, other, horizon_us=LATE_US, stream_priorities=[0, -1])
+
+
+def test_an_episode_runs_without_python_between_decisions(device: RealDevice, tmp_path: Path) -> None:
+    built = two_tenants(tmp_path)
+    episode = played(device, built)
+    kernels = episode.timeline.kernels.dict()
+    assert episode.done
+    assert len(episode.timeline.jobs) == 4
+    assert episode.decisions == len(kernels["id"]) == 3 * 10 + 20
+    for tenant in range(2):
+        mine = np.argsort(kernels["id"][kernels["tenant"] == tenant])
+        started, ended = (kernels[name][kernels["tenant"] == tenant][mine] for name in ("started_us", "ended_us"))
+        assert (started[1:] >= ended[:-1] - 1e-3).all(), "a stream keeps its order, whichever queues it is in"
+    assert 0 < len(device.launches_us) < len(device.decisions_us)
+
+
+def test_a_stream_that_goes_on_at_another_priority_waits_for_itself(device: RealDevice, tmp_path: Path) -> None:
+    played(device, two_tenants(tmp_path))
+    assert fake_cupy.Driver.waits, "the other tenant's priority falls when the urgent one comes"
+    assert all(event.at_ns > 0 for event in fake_cupy.Driver.waits), "each was recorded before it was waited for"
+
+
+def test_it_is_what_simulation_has(device: RealDevice, tmp_path: Path) -> None:
+    """Kernels of the same jobs, as often."""
+    built = two_tenants(tmp_path)
+    names = ("tenant", "job", "identity")
+    real, simulated = (played(on, built).timeline.kernels.dict() for on in (device, make_device("compiled")))
+    assert sorted(zip(*(real[name] for name in names), strict=True)) == sorted(
+        zip(*(simulated[name] for name in names), strict=True)
+    )
+
+
+def test_copies_are_launched_as_graphs(device: RealDevice, tmp_path: Path) -> None:
+    ops = [Copy(OpKind.COPY_TO_DEVICE, 5.0), K(4, 400.0), Copy(OpKind.COPY_TO_HOST, 5.0), "sync"]
+    episode = played(device, problem(tmp_path, {"ops": ops, "jobs": 2}, horizon_us=LATE_US))
+    assert episode.done
+    assert len(episode.timeline.copies) == 4
+    assert len(episode.timeline.kernels) == 2
+
+
+def test_graphs_of_a_program_are_launched(device: RealDevice, tmp_path: Path) -> None:
+    kernels = Kernels()
+    nodes = (kernels.node(400.0), kernels.node(300.0, 0))
+    ops = [Op(GRAPH, index=0, duration_us=700.0), SYNC]
+    built = build(kernels, ops, graphs=[nodes], tenant={"jobs": 2}, timing={}, horizon_us=LATE_US)
+    before = fake_cupy.Graph.made
+    episode = played(device, built)
+    assert episode.done
+    assert len(episode.timeline.jobs) == 2
+    assert fake_cupy.Graph.made == before + 1, "one for the one priority that is offered, before time runs"
+
+
+def test_work_waits_for_work_of_other_streams(device: RealDevice, tmp_path: Path) -> None:
+    kernels = Kernels()
+    ops = [
+        kernels.op(2000.0, 2), Op(OpKind.RECORD, index=0), Op(OpKind.WAIT, index=0, stream=1),
+        kernels.op(500.0, 1, stream=1), SYNC,
+    ]  # fmt: skip
+    episode = played(device, build(kernels, ops, program_streams=2, timing={}, horizon_us=LATE_US))
+    first, second = episode.timeline.kernels.array
+    started, ended = (episode.timeline.kernels.names.index(name) for name in ("started_us", "ended_us"))
+    assert second[started] >= first[ended] - 1e-3
+    assert len(fake_cupy.Driver.waits) == 1
+
+
+def test_a_driver_that_refuses_is_told(device: RealDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = two_tenants(tmp_path)
+    played(device, built)
+    monkeypatch.setattr(fake_cupy.Driver, "refusal", 719)
+    with pytest.raises(GpuError, match="error 719"):
+        played(device, built)
+
+
+def test_a_fault_of_a_kernel_is_told(device: RealDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = two_tenants(tmp_path)
+    played(device, built)
+    monkeypatch.setattr(fake_cupy.Stream, "failure", fake_cupy.FAULT)
+    with pytest.raises(GpuError, match=f"error {fake_cupy.FAULT}"):
+        played(device, built)
+
+
+def test_blocks_are_not_recorded(device: RealDevice, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="blocks are not recorded"):
+        played(device, two_tenants(tmp_path), record="blocks")
