@@ -150,10 +150,47 @@ def agents(lives: Sequence[Live]) -> Table:
     heads = ["scenario", "GPU", "agent", "best published", "agent against it", "best other", "agent against it"]
     note = (
         "Mean costs and differences, measured / predicted; who is best, by what was measured. So few seeds rank no "
-        "equals. Agents were trained where deciding takes no time. Here it takes what Python takes, some 50 to 150 us: "
-        "the less slow the motion, the more that costs, and those win that ask little of the host."
+        "equals. Agents were trained where deciding takes no time. Where Python launches, in slow motion, it takes some "
+        "50 to 150 us: the less slow the motion, the more that costs, and those win that ask little of the host. With "
+        "stretch=1 compiled code launches for those that decide for intervals; published systems decide about every "
+        "launch in Python, and fall behind."
     )
     return Table("The trained agent beside the others", heads, rows, note=note)
+
+
+def compiled_launches(lives: Sequence[Live]) -> Table:
+    """A row a scenario in which compiled code launches for some schedulers: what a launch takes, and a decision."""
+    rows = []
+    for live in lives:
+        for scenario in live.tenants:
+            driven = {
+                name: [episode for episode in episodes if episode.launch_us is not None]
+                for name, episodes in live.of(scenario).items()
+            }
+            driven = {name: episodes for name, episodes in driven.items() if episodes}
+            if not driven:
+                continue
+            episodes = [episode for of in driven.values() for episode in of]
+            took_us = {name: float(np.mean([e.interval_us for e in of])) for name, of in driven.items()}
+            quick, slow = (choose(took_us, key=lambda name: took_us[name]) for choose in (min, max))
+            rows.append(
+                [
+                    live.title(scenario),
+                    live.gpu,
+                    str(len(driven)),
+                    f"{np.median([e.launch_us for e in episodes]):.1f} / {np.median([e.launch_p99_us for e in episodes]):.0f}",
+                    f"{took_us[quick]:.0f} ({quick})",
+                    f"{took_us[slow]:.0f} ({slow})",
+                ]
+            )
+    heads = [
+        "scenario", "GPU", "schedulers", "us a launch, median / p99", "us a decision, quickest", "slowest",
+    ]  # fmt: skip
+    note = (
+        "A launch: from when the host is free, over hearing what the GPU has done and finding what is next, to when the "
+        "driver has it. A decision for an interval: from the view to when it stands; launches go on meanwhile."
+    )
+    return Table("Launching in compiled code", heads, rows, note=note)
 
 
 def _costs(means: Sequence[float]) -> str:
@@ -181,6 +218,7 @@ def markdown(lives: Sequence[Live], picture: str, tables: str) -> str:
         tables=tables,
         summary=summary(lives),
         agents=agents(lives),
+        compiled_launches=compiled_launches(lives),
         commands=[shlex.join(shlex.split(live.command)) for live in lives],
         products=sorted({live.product for live in lives}),
     )

@@ -74,6 +74,8 @@ class LiveEpisode(msgspec.Struct, frozen=True):
     """Where compiled code launches between two decisions: median real time of a launch, from when the host was free to
     when the driver had it."""
     launch_p99_us: float | None = None
+    interval_us: float | None = None
+    """There: mean real time of a decision for an interval, from the view to when it stood; launches went on."""
 
 
 class Fits(msgspec.Struct, frozen=True):

@@ -21,11 +21,11 @@ from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.lib.grid import run_grid
-from gpusched_env.experiments.lib.names import expanded, new_scheduler
+from gpusched_env.experiments.lib.names import SchedulerSource, expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
-from gpusched_env.experiments.live.timed import TimedDecisions
+from gpusched_env.experiments.live.timed import TimedDecisions, timed_intervals
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
@@ -52,6 +52,8 @@ class _Real:
     metrics: Metrics
     decisions_us: tuple[float, ...]
     launches_us: tuple[float, ...]
+    intervals_us: tuple[float, ...]
+    """How long decisions for an interval took, where compiled code launches meanwhile."""
 
 
 def run_live(
@@ -226,6 +228,7 @@ def _compare(running: _LiveScenario, schedulers: Sequence[str] | None, workers: 
             simulated=simulated[episode.scheduler, episode.seed],
             launch_us=float(np.median(episode.launches_us)) if episode.launches_us else None,
             launch_p99_us=float(np.quantile(episode.launches_us, 0.99)) if episode.launches_us else None,
+            interval_us=float(np.mean(episode.intervals_us)) if episode.intervals_us else None,
         )
         for episode in real
         if episode.scheduler not in running.refused
@@ -248,13 +251,17 @@ def _no_collections() -> Iterator[None]:
 def _on_gpu(scheduler: str, problem: Problem, seed: int, device: RealDevice) -> _Real:
     with _no_collections():
         episode = play(scheduler, problem, seed, device=lambda: device)
-    return _Real(scheduler, seed, episode.metrics, tuple(device.decisions_us), tuple(device.launches_us))
+    times = (device.decisions_us, device.launches_us, device.intervals_us)
+    return _Real(scheduler, seed, episode.metrics, *(tuple(of) for of in times))
 
 
 def _simulation(problem: Problem, real: _Real) -> EpisodeTask:
     """An episode in simulation: each decision takes as long as it took; what partitions take is part of that."""
     device = partial(TimedDecisions, real.decisions_us)
-    return EpisodeTask(real.scheduler, real.scheduler, Shared(set_up(problem, SetUp(masks=True))), device, real.seed)
+    scheduler: SchedulerSource = real.scheduler
+    if real.intervals_us:
+        scheduler = partial(timed_intervals, real.scheduler, problem.scenario, real.intervals_us)
+    return EpisodeTask(real.scheduler, scheduler, Shared(set_up(problem, SetUp(masks=True))), device, real.seed)
 
 
 def _simulated(task: EpisodeTask) -> tuple[str, int, LiveFigures | str]:

@@ -7,11 +7,20 @@ machine, which differs from minute to minute. What is predicted is the GPU, so t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, repeat
+
+import numpy as np
 
 from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.hardware.clock import to_ps
+from gpusched_env.planning.dispatcher import DecidesForIntervals
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
@@ -39,3 +48,33 @@ class TimedDecisions(CompiledDevice):
         begins_ps = max(int(env["busy_until_ps"]), int(env["now_ps"]))
         env["busy_until_ps"] = begins_ps + next(self._left, self._mean_ps)
         super().apply(command)
+
+
+class TimedIntervals:
+    """A scheduler that decides for intervals, with recorded times of these decisions, which keep no launch waiting."""
+
+    def __init__(self, scheduler: Scheduler, intervals_us: Sequence[float]) -> None:
+        """
+        Args:
+            scheduler: it.
+            intervals_us: how long the first decision took, the second, and so on; later ones take their mean.
+        """
+        self._scheduler, self._intervals_us = scheduler, intervals_us
+        self.set_up = set_up_of(scheduler)
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """A new episode."""
+        self._scheduler.reset(knowledge, rng)
+        assert isinstance(self._scheduler, DecidesForIntervals)
+        assert self._scheduler.dispatcher is not None
+        mean_us = float(np.mean(self._intervals_us)) if len(self._intervals_us) else 0.0
+        self._scheduler.dispatcher.latencies_us = chain(self._intervals_us, repeat(mean_us))
+
+    def decide(self, view: View) -> Command:
+        """As the scheduler does."""
+        return self._scheduler.decide(view)
+
+
+def timed_intervals(name: str, scenario: Scenario, intervals_us: Sequence[float]) -> TimedIntervals:
+    """The same of a scheduler's name, for worker processes."""
+    return TimedIntervals(new_scheduler(name, scenario), intervals_us)

@@ -7,6 +7,7 @@ asked for each of some ten thousand launches a tenth of a second.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -94,6 +95,8 @@ class IntervalDispatcher:
         self._serve = BY_PLAN
         self._next: tuple[float, Serve] | None = None
         """A decision that does not stand yet, and from when on it does."""
+        self.latencies_us: Iterator[float] = iter(())
+        """How long the next decisions take; then as :meth:`set` is told."""
         self._jobs: bytes | None = None
         """Tenants and numbers of the jobs that the plan was made of; ``None``: there is no plan."""
 
@@ -103,20 +106,24 @@ class IntervalDispatcher:
         return self._serve if self._next is None else self._next[1]
 
     def asks(self, view: View) -> bool:
-        """Whether it is time for a decision."""
-        return bool(view.time_us >= self._until_us - HALF_PS)
+        """Whether it is time for a decision: the interval is over, and none is being made."""
+        return bool(view.time_us >= self._until_us - HALF_PS and not self._waits(view))
+
+    def _waits(self, view: View) -> bool:
+        """Whether a decision does not stand yet."""
+        return self._next is not None and view.time_us < self._next[0] - HALF_PS
 
     def set(self, view: View, serve: Serve, decision_us: float = 0.0) -> None:
         """Let ``serve`` stand as soon as deciding has taken ``decision_us``, for an interval from now on.
 
         Until then the decision before it stands, and at the beginning of an episode :data:`BY_PLAN`.
         """
-        self._next = (view.time_us + decision_us, serve)
+        self._next = (view.time_us + next(self.latencies_us, decision_us), serve)
         self._until_us = view.time_us + self.interval_us
 
     def command(self, view: View) -> Command:
         """The next rejection or launch, or the wait until there is one, a decision stands or the next is due."""
-        if self._next is not None and view.time_us >= self._next[0] - HALF_PS:
+        if self._next is not None and not self._waits(view):
             self._serve, self._jobs, self._next = self._next[1], None, None
         knobs = self._knobs_now(view)
         if self.outlook.rejects:
@@ -126,7 +133,7 @@ class IntervalDispatcher:
         pending = view.pending.array
         row = next_launch(knobs, self._first, pending, view.tenants.array, view.jobs.array)
         if row == NOBODY:
-            return Wait(self._until_us if self._next is None else min(self._next[0], self._until_us))
+            return Wait(self._until_us if self._next is None else self._next[0])
         tenant = int(pending[row, PendingColumn.TENANT])
         return Launch(int(pending[row, PendingColumn.ID]), int(knobs[Knob.PRIORITY, tenant]))
 

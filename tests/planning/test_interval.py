@@ -301,9 +301,21 @@ def test_while_it_is_decided_the_decision_before_stands() -> None:
     assert dispatcher.command(waiting((0, 0, 0, 0), time_us=629.0)) == Wait(630.0)
     assert dispatcher.command(waiting(time_us=630.0)) == Launch(11, -3)
     assert dispatcher.command(waiting((0, 0, 0, 0), time_us=630.0)) == Wait(700.0)
-    # One that takes longer than an interval is waited for no longer than that: the next one takes its place.
+    # Whoever takes longer than an interval is not asked again before that is over.
     dispatcher.set(waiting(time_us=700.0), Serve(0, 3), decision_us=150.0)
-    assert dispatcher.command(waiting((0, 0, 0, 0), time_us=700.0)) == Wait(800.0)
+    assert dispatcher.command(waiting((0, 0, 0, 0), time_us=700.0)) == Wait(850.0)
+    assert [dispatcher.asks(waiting(time_us=time_us)) for time_us in (800.0, 849.0, 850.0)] == [False, False, True]
+    assert dispatcher.command(waiting(time_us=850.0)) == Launch(10, -3)
+
+
+def test_decisions_take_as_long_as_is_known_of_them() -> None:
+    dispatcher = dispatcher_of()
+    dispatcher.latencies_us = iter([30.0])
+    dispatcher.set(waiting(time_us=0.0), Serve(1, 3))
+    assert dispatcher.decided == Serve(1, 3)
+    assert dispatcher.command(waiting((0, 0, 0, 0), time_us=0.0)) == Wait(30.0)
+    dispatcher.set(waiting(time_us=100.0), Serve(0, 3), decision_us=7.0)
+    assert dispatcher.command(waiting((0, 0, 0, 0), time_us=100.0)) == Wait(107.0), "and then as it is told"
 
 
 @pytest.mark.parametrize(

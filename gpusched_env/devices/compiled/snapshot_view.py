@@ -58,10 +58,14 @@ def _dependencies(device: CompiledDevice) -> ViewTable:
     if count > len(pairs):
         pairs = np.empty((count, len(DependencyColumn)))
         look_dependencies(arena.address, lookahead, pairs)
-    # A launch's own are found newest first.
-    order = {launch: place for place, launch in enumerate(_pending(device).id.tolist())}
-    rows = sorted(pairs[:count].tolist(), key=lambda row: (order[row[0]], row[1]))
-    return _table(np.array(rows).reshape(-1, len(DependencyColumn)), DependencyColumn)
+    return _table(ordered_dependencies(_pending(device).array, pairs[:count]), DependencyColumn)
+
+
+def ordered_dependencies(pending: NDArray[np.float64], pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pairs in the order of the pending launches: a launch's own are found newest first."""
+    order = {launch: place for place, launch in enumerate(pending[:, PendingColumn.ID].tolist())}
+    rows = sorted(pairs.tolist(), key=lambda row: (order[row[0]], row[1]))
+    return np.array(rows).reshape(-1, len(DependencyColumn))
 
 
 def _running(device: CompiledDevice) -> ViewTable:

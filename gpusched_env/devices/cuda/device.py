@@ -9,6 +9,7 @@ takes (:attr:`RealDevice.decisions_us`), and so does handing over.
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from types import TracebackType
 from typing import Any, Final, Self, cast
@@ -21,9 +22,11 @@ from gpusched_env.devices.compiled.device import NO_COMMAND, CompiledDevice
 from gpusched_env.devices.compiled.entry import empty_outbox
 from gpusched_env.devices.compiled.entry import report as tell
 from gpusched_env.devices.compiled.outbox import SENT_COLUMNS, take_sent
+from gpusched_env.devices.cuda.decider import Decider
 from gpusched_env.devices.cuda.gpu import DrivenGpu, Gpu, Report, Work
 from gpusched_env.devices.cuda.handing import Handing
 from gpusched_env.devices.cuda.interval_run import IntervalRun
+from gpusched_env.devices.cuda.real_time import COMMANDED
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.planning.dispatcher import DecidesForIntervals
@@ -63,7 +66,9 @@ class RealDevice(CompiledDevice):
         self._free_ps = 0
         """When the host was last done with a decision, or had waited."""
         self.launches_us = array("d")
-        """Where compiled code launches (:meth:`drive`): of every launch between two decisions what it took of that."""
+        """Where compiled code launches (:meth:`drive`): of every launch what it took of that."""
+        self.intervals_us = array("d")
+        """There: how long each decision for an interval took, which keeps no launch waiting."""
         self.decisions_us = array("d")
         """Real time of every decision since the reset: hearing from the GPU, the view, deciding and handing over. It is
         what ``decision_us`` of a scenario stands for."""
@@ -101,7 +106,7 @@ class RealDevice(CompiledDevice):
         self._gpu.prepare(problem, blocks=self._blocks)
         self._handing = Handing(self._gpu) if "preempt" in problem.scenario.commands else None
         self._slots.clear()
-        self.decisions_us, self.launches_us = array("d"), array("d")
+        self.decisions_us, self.launches_us, self.intervals_us = array("d"), array("d"), array("d")
         self._free_ps = 0
         self._next_epoch()
         self.arena.reset(in_real_time(problem), seed, record)
@@ -171,31 +176,27 @@ class RealDevice(CompiledDevice):
             raise InputError("blocks are not recorded where compiled code launches; record='kernels' records none")
         self._begin(problem, seed, record)
         tables = self._gpu.tables(problem, self.arena.operations)
-        run = IntervalRun(self.arena, self._drive_at, scheduler.dispatcher, tables)
-        self._gpu.start()
-        run.start(*self._gpu.clock_ns)
-        while True:
-            reason = run.go()
-            self._next_epoch()
-            if reason == layout.DECIDE:
-                command = scheduler.stand(self._look())
-                if command is not None:
-                    super().apply(command)
+        with Decider(scheduler, problem) as decider:
+            run = IntervalRun(self.arena, self._drive_at, scheduler.dispatcher, tables, decider)
+            self._gpu.start()
+            run.start(*self._gpu.clock_ns)
+            while (reason := run.go()) not in (layout.OVER, layout.DEADLOCK):
+                self._next_epoch()
+                if reason == COMMANDED:
+                    # What was possible when it was asked may not be any more.
+                    with contextlib.suppress(IllegalCommand):
+                        super().apply(decider.take_command())
                     run.note_command()
+                elif reason < 0:
+                    raise run.failure(reason)
                 else:
-                    run.stand(self.time_us)
-            elif reason == layout.OVER:
-                break
-            elif reason == layout.DEADLOCK:
-                self._end()
-                raise self.deadlock()
-            elif reason < 0:
-                raise run.failure(reason)
-            else:
-                self.arena.serve(reason)
-        self.decisions_us = array("d", run.took_us)
-        self.launches_us = array("d", run.launches_us)
+                    self.arena.serve(reason)
+        self._next_epoch()
         self._end()
+        if reason == layout.DEADLOCK:
+            raise self.deadlock()
+        self.decisions_us, self.launches_us = array("d", run.took_us), array("d", run.launches_us)
+        self.intervals_us = array("d", run.intervals_us)
         return run.commands
 
     def _busy(self) -> bool:

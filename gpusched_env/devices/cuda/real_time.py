@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.devices.compiled.access import edges, env_at, launches, ops, outbox, problem
+from gpusched_env.devices.compiled.access import clients, edges, env_at, launches, ops, outbox, problem
 from gpusched_env.devices.compiled.entry import report
-from gpusched_env.devices.compiled.interval import put_next_command
+from gpusched_env.devices.compiled.interval import put_next_command, stand
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, IDLE, NONE, NUMBER
+from gpusched_env.devices.compiled.listing import list_dependencies, list_jobs, list_pending, list_running
 from gpusched_env.devices.compiled.memory import records
 from gpusched_env.devices.compiled.slots import holds
+from gpusched_env.devices.compiled.views import fill_tenants, occupancy
 from gpusched_env.devices.cuda.driver import (
     host_ns,
     launch_graph,
@@ -29,9 +31,10 @@ from gpusched_env.devices.cuda.driver import (
     wait_event,
 )
 from gpusched_env.devices.cuda.launching import BLOCKS, ENDED, RECALL, REPORT, SEED
-from gpusched_env.hardware.clock import NEVER
+from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.scheduling.commands import WAITING
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
@@ -47,11 +50,13 @@ LOOK_NS: Final = 1_000_000
 """How often the driver is asked for errors while nothing happens."""
 HANG_NS: Final = 10_000_000_000
 """Nothing has started or ended for so long: something on the GPU hangs."""
-DECIDED: Final = -1
-"""In place of a command's code: it is the first by a decision, and its time has that of deciding in it."""
-FAULT, HANGS, UNABLE = -1, -2, -3
+BY_PYTHON: Final = -1
+"""In place of a command's code: Python gave it."""
+FAULT, HANGS, UNABLE, COMMANDED = -1, -2, -3, -4
 """Why :func:`drive` stopped, besides the reasons of :mod:`~gpusched_env.devices.compiled.layout`: the driver says so,
-nothing happens any more, or what was launched is on some SMs only."""
+nothing happens any more, what was launched is on some SMs only or there is too much of it, or the scheduler has a
+command (or an error) of its own."""
+NO_ANSWER, STANDS, OWN = 0, 1, 2
 
 
 class Piece(enum.IntEnum):
@@ -91,15 +96,20 @@ class Count(enum.IntEnum):
     NEXT_TOLD = enum.auto()
     NOW_PS = enum.auto()
     """When they were read."""
+    INTERVAL_PS = enum.auto()
     UNTIL_PS = enum.auto()
     """End of the present interval."""
+    DECIDING = enum.auto()
+    """1: a decision is being made."""
+    ASKED_PS = enum.auto()
+    """Since when, or when the last one was begun."""
+    DECISIONS = enum.auto()
+    """That were made."""
     FREE_PS = enum.auto()
     """When the host was last done with a command, or had waited."""
     COMMANDS = enum.auto()
     """That were given, waits too."""
     WAITS = enum.auto()
-    NEW = enum.auto()
-    """1: no command was given by the present decision yet."""
     NEWS_NS = enum.auto()
     """When something started or ended last."""
     LOOKED_NS = enum.auto()
@@ -116,6 +126,19 @@ class Owner(enum.IntEnum):
     """The report of the next launch in its queue; :data:`NONE`: there is none yet."""
     RECORDED = 2
     """1: its event is recorded behind the launch."""
+
+
+class Mail(enum.IntEnum):
+    """Numbers by which the thread that decides and the one that drives tell each other; each is written by one of them
+    at a time, the first two last."""
+
+    QUESTION = 0
+    """1: a view is there to be decided on; the thread that decides makes it 0."""
+    ANSWER = 1
+    """:data:`STANDS`, :data:`OWN` or :data:`NO_ANSWER`; the thread that drives makes it that."""
+    TENANT = 2
+    """Of a decision that stands from now on, a :class:`~gpusched_env.planning.interval.Serve`."""
+    OTHERS = 3
 
 
 class Place(enum.IntEnum):
@@ -156,29 +179,72 @@ class Tables(NamedTuple):
     """``(slots or more,)``: the report of each launch, by slot."""
     told: Ints
     """``(rows, 4)``, as :func:`gpusched_env.devices.compiled.entry.report` takes them."""
+    decided_ps: Ints
+    """``(decisions,)``: how long each took, from the question to when it stood; the first ones, as far as there is
+    room."""
     took: Ints
-    """``(commands, 2)``: how long each took, picoseconds, and its code, or :data:`DECIDED`; the first ones, as far as
+    """``(commands, 2)``: how long each took, picoseconds, and its code, or :data:`BY_PYTHON`; the first ones, as far as
     there is room."""
     counts: Ints
     """``(len(Count),)``."""
 
 
+class Seen(NamedTuple):
+    """What a decision is made on: tables of a View, with room."""
+
+    pending: Floats
+    running: Floats
+    tenants: Floats
+    jobs: Floats
+    dependencies: Floats
+    rows: Ints
+    """``(len(Table),)``: how many rows each has."""
+    numbers: Floats
+    """``(len(Figure),)``."""
+
+
+class Table(enum.IntEnum):
+    """Of those with a varying number of rows."""
+
+    PENDING = 0
+    RUNNING = 1
+    JOBS = 2
+    DEPENDENCIES = 3
+
+
+class Figure(enum.IntEnum):
+    """Fields of a View."""
+
+    TIME_US = 0
+    BUSY_SMS = 1
+    OCCUPANCY = 2
+    DRAM = 3
+
+
 @cached(nogil=True)
-def drive(address, drive_at, gpu, standing, outlook, lookahead, scratch):
-    """Drive the GPU by the decision that stands, to the end of its interval.
+def drive(address, drive_at, gpu, mail, seen, standing, outlook, lookahead, scratch):
+    """Drive the GPU by the decision that stands, and ask for the next when its interval is over.
+
+    Another thread answers meanwhile. Until it does, the decision before stands.
 
     Args:
         address, drive_at: as for :func:`gpusched_env.devices.compiled.entry.report`.
         gpu: :class:`Tables`.
+        mail: ``(len(Mail),)``.
+        seen: :class:`Seen`.
         standing, outlook, lookahead, scratch: as for
             :func:`~gpusched_env.devices.compiled.interval.put_next_command`.
 
     Returns:
-        why it stopped: ``DECIDE`` at the end of the interval, ``OVER``, ``DEADLOCK``, for something that Python serves
-        (then call again), or :data:`FAULT`, :data:`HANGS`, :data:`UNABLE`.
+        why it stopped: ``OVER``, ``DEADLOCK``, for something that Python serves (then call again), or :data:`FAULT`,
+        :data:`HANGS`, :data:`UNABLE`, :data:`COMMANDED`.
     """
     w, counts = env_at(address, 0), gpu.counts
     while True:
+        if mail[Mail.ANSWER] != NO_ANSWER:
+            if mail[Mail.ANSWER] == OWN:
+                return COMMANDED
+            take_answer(w, gpu, mail, standing)
         if counts[Count.NEXT_TOLD] >= counts[Count.TOLD]:
             # In this order: what is reported later has happened later. A report may be a little ahead.
             now_ps = host_ps(gpu)
@@ -188,24 +254,64 @@ def drive(address, drive_at, gpu, standing, outlook, lookahead, scratch):
         told = gpu.told[: counts[Count.TOLD]]
         counts[Count.NEXT_TOLD], reason = report(address, drive_at, told, counts[Count.NEXT_TOLD], counts[Count.NOW_PS])
         problems = send(w, gpu)
+        if problems == 0 and reason == IDLE:
+            problems = rest(w, gpu)
         if problems != 0:
             return problems
-        if reason == IDLE:
-            problems = rest(w, gpu)
-            if problems != 0:
-                return problems
-        elif reason != DECIDE or w.now_ps >= counts[Count.UNTIL_PS]:
-            return reason
-        else:
-            put_next_command(w, standing, outlook, lookahead, scratch, counts[Count.UNTIL_PS])
+        if reason == DECIDE:
+            if w.now_ps >= counts[Count.UNTIL_PS] and not counts[Count.DECIDING] and not ask(w, gpu, mail, seen):
+                return UNABLE
+            until_ps = NEVER if counts[Count.DECIDING] else counts[Count.UNTIL_PS]
+            put_next_command(w, standing, outlook, lookahead, scratch, until_ps)
             counts[Count.WAITS] += w.command == WAITING
-            code = DECIDED if counts[Count.NEW] else w.command
-            counts[Count.NEW] = 0
+            code = w.command
             call(drive_at, address, 0)
             problems = send(w, gpu)
             if problems != 0:
                 return problems
             note_command(gpu, code)
+        elif reason != IDLE:
+            return reason
+
+
+@called
+def ask(w, gpu, mail, seen):
+    """Show the present to the thread that decides; whether there is room."""
+    counts, rows = gpu.counts, seen.rows
+    launched = 0
+    for tenant in range(problem(w).tenants):
+        launched += clients(w, tenant).kernels_launched
+    if launched > seen.running.shape[0]:
+        return False
+    rows[Table.PENDING] = list_pending(w, problem(w).lookahead, seen.pending)
+    list_running(w, seen.running)
+    rows[Table.RUNNING] = launched
+    fill_tenants(w, seen.tenants)
+    rows[Table.JOBS] = min(list_jobs(w, seen.jobs), seen.jobs.shape[0])
+    pairs = list_dependencies(w, problem(w).lookahead, seen.dependencies)
+    rows[Table.DEPENDENCIES] = min(pairs, seen.dependencies.shape[0])
+    seen.numbers[Figure.TIME_US] = to_us(w.now_ps)
+    seen.numbers[Figure.BUSY_SMS] = w.busy_sms
+    seen.numbers[Figure.OCCUPANCY] = occupancy(w)
+    seen.numbers[Figure.DRAM] = w.traffic / problem(w).nominal_bytes_per_us
+    counts[Count.DECIDING], counts[Count.ASKED_PS] = 1, w.now_ps
+    mail[Mail.QUESTION] = 1
+    return True
+
+
+@called
+def take_answer(w, gpu, mail, standing):
+    """Let the decision that was made stand, from now on to the end of an interval since it was asked for."""
+    counts = gpu.counts
+    stand(standing, mail[Mail.TENANT], mail[Mail.OTHERS])
+    mail[Mail.ANSWER] = NO_ANSWER
+    counts[Count.DECIDING] = 0
+    counts[Count.UNTIL_PS] = counts[Count.ASKED_PS] + counts[Count.INTERVAL_PS]
+    if counts[Count.DECISIONS] < gpu.decided_ps.size:
+        gpu.decided_ps[counts[Count.DECISIONS]] = host_ps(gpu) - counts[Count.ASKED_PS]
+    counts[Count.DECISIONS] += 1
+    # Whoever waits for it need not wait any more.
+    w.timer_ps = w.now_ps
 
 
 @called
@@ -218,7 +324,7 @@ def host_ps(gpu):
 @cached(nogil=True)
 def note_own_command(gpu):
     """A command that Python gave was carried out."""
-    note_command(gpu, DECIDED)
+    note_command(gpu, BY_PYTHON)
 
 
 @called

@@ -22,6 +22,7 @@ ROWS: Final = 1024
 SLOTS: Final = 1 << 14
 """Unfinished launches at most, of all tenants."""
 COMMANDS: Final = 1 << 20
+DECISIONS: Final = 1 << 16
 """Whose times are kept."""
 
 
@@ -103,6 +104,7 @@ def tables(
         owners=np.full((len(events), len(Owner)), NONE, np.int64),
         given=np.zeros(SLOTS, np.int64),
         told=np.zeros((ROWS, 4), np.int64),
+        decided_ps=np.zeros(DECISIONS, np.int64),
         took=np.zeros((COMMANDS, 2), np.int64),
         counts=np.zeros(len(Count), np.int64),
     )
