@@ -14,7 +14,7 @@ import numpy as np
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.hardware.clock import to_ps
-from gpusched_env.planning.dispatcher import DecidesForIntervals
+from gpusched_env.planning.dispatcher import DecidesForIntervals, IntervalDispatcher
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario
@@ -57,18 +57,19 @@ class TimedIntervals:
         """
         Args:
             scheduler: it.
-            intervals_us: how long the first decision took, the second, and so on; later ones take their mean.
+            intervals_us: one or more: how long the first decision took, the second, and so on; later ones take their mean.
         """
         self._scheduler, self._intervals_us = scheduler, intervals_us
         self.set_up = set_up_of(scheduler)
+        self.dispatcher: IntervalDispatcher | None = None
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """A new episode."""
         self._scheduler.reset(knowledge, rng)
         assert isinstance(self._scheduler, DecidesForIntervals)
-        assert self._scheduler.dispatcher is not None
-        mean_us = float(np.mean(self._intervals_us)) if len(self._intervals_us) else 0.0
-        self._scheduler.dispatcher.latencies_us = chain(self._intervals_us, repeat(mean_us))
+        self.dispatcher = self._scheduler.dispatcher
+        assert self.dispatcher is not None
+        self.dispatcher.latencies_us = chain(self._intervals_us, repeat(float(np.mean(self._intervals_us))))
 
     def decide(self, view: View) -> Command:
         """As the scheduler does."""

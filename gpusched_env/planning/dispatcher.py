@@ -118,13 +118,13 @@ class IntervalDispatcher:
 
         Until then the decision before it stands, and at the beginning of an episode :data:`BY_PLAN`.
         """
+        self._let_stand(view)
         self._next = (view.time_us + next(self.latencies_us, decision_us), serve)
         self._until_us = view.time_us + self.interval_us
 
     def command(self, view: View) -> Command:
         """The next rejection or launch, or the wait until there is one, a decision stands or the next is due."""
-        if self._next is not None and not self._waits(view):
-            self._serve, self._jobs, self._next = self._next[1], None, None
+        self._let_stand(view)
         knobs = self._knobs_now(view)
         if self.outlook.rejects:
             tenant = to_reject(self._plan, len(view.tenants), self._serve.tenant)
@@ -136,6 +136,11 @@ class IntervalDispatcher:
             return Wait(self._until_us if self._next is None else self._next[0])
         tenant = int(pending[row, PendingColumn.TENANT])
         return Launch(int(pending[row, PendingColumn.ID]), int(knobs[Knob.PRIORITY, tenant]))
+
+    def _let_stand(self, view: View) -> None:
+        """What has been decided by now stands."""
+        if self._next is not None and not self._waits(view):
+            self._serve, self._jobs, self._next = self._next[1], None, None
 
     def _knobs_now(self, view: View) -> Knobs:
         """What the decision stands for with the jobs that are there."""

@@ -17,7 +17,9 @@ from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import Reject
 from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
 from tests.devices.cuda import fake_cupy
 from tests.devices.problems import Copy, K, problem
@@ -43,9 +45,9 @@ def played(device: Any, built: Problem, record: Detail = "kernels") -> Episode:
 def two_tenants(path: Path) -> Problem:
     """The first one's jobs are urgent and come when sixteen of the other's kernels are in flight; one is there when the
     other's seventeenth can be launched."""
-    late = {"kind": "periodic", "period_us": 2000.0, "start_us": 600.0}
-    urgent = {"ops": [K(4, 1000.0)] * 10, "jobs": 3, "slo_us": 1e6, "arrivals": late}
-    other = {"ops": [K(2, 2000.0)] * 20, "jobs": 1, "slo_us": 2e6}
+    late = {"kind": "periodic", "period_us": 10000.0, "start_us": 3000.0}
+    urgent = {"ops": [K(4, 5000.0)] * 10, "jobs": 3, "slo_us": 1e6, "arrivals": late}
+    other = {"ops": [K(2, 10000.0)] * 20, "jobs": 1, "slo_us": 2e6}
     return problem(path, urgent, other, horizon_us=LATE_US, stream_priorities=[0, -1])
 
 
@@ -102,7 +104,7 @@ def test_graphs_of_a_program_are_launched(device: RealDevice, tmp_path: Path) ->
 def test_work_waits_for_work_of_other_streams(device: RealDevice, tmp_path: Path) -> None:
     kernels = Kernels()
     ops = [
-        kernels.op(2000.0, 2), Op(OpKind.RECORD, index=0), Op(OpKind.WAIT, index=0, stream=1),
+        kernels.op(200_000.0, 2), Op(OpKind.RECORD, index=0), Op(OpKind.WAIT, index=0, stream=1),
         kernels.op(500.0, 1, stream=1), SYNC,
     ]  # fmt: skip
     episode = played(device, build(kernels, ops, program_streams=2, timing={}, horizon_us=LATE_US))
@@ -126,6 +128,71 @@ def test_a_fault_of_a_kernel_is_told(device: RealDevice, tmp_path: Path, monkeyp
     monkeypatch.setattr(fake_cupy.Stream, "failure", fake_cupy.FAULT)
     with pytest.raises(GpuError, match=f"error {fake_cupy.FAULT}"):
         played(device, built)
+
+
+class OwnCommand(AtIntervals):
+    """Rejects a job before it decides anything."""
+
+    def __init__(self, *commands: Reject) -> None:
+        super().__init__(EarliestDeadline(), 100.0)
+        self.commands = list(commands)
+
+    def stand(self, view: View) -> Any:
+        return self.commands.pop(0) if self.commands else super().stand(view)
+
+
+def test_a_command_of_the_scheduler_s_own_is_carried_out(device: RealDevice, tmp_path: Path) -> None:
+    row = {"ops": [K(4, 3000.0)] * 3, "jobs": 3, "slo_us": 1e6}
+    built = problem(tmp_path, row, horizon_us=LATE_US, commands=["launch", "reject"])
+    # The second command asks for what is gone already.
+    episode = run_episode(OwnCommand(Reject(0, 2), Reject(0, 2)), built, device, 0)
+    assert episode.timeline.rejections.dict()["job"].tolist() == [2]
+    assert len(episode.timeline.jobs) == 2
+
+
+class Failing(AtIntervals):
+    """Cannot decide."""
+
+    def __init__(self) -> None:
+        super().__init__(EarliestDeadline(), 100.0)
+
+    def stand(self, view: View) -> Any:
+        raise ZeroDivisionError("of its own")
+
+
+def test_an_error_of_the_scheduler_is_raised(device: RealDevice, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError, match="of its own"):
+        run_episode(Failing(), two_tenants(tmp_path), device, 0)
+
+
+class Looking(AtIntervals):
+    """Keeps what it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__(EarliestDeadline(), 100.0)
+        self.views: list[View] = []
+
+    def stand(self, view: View) -> Any:
+        self.views.append(view)
+        return super().stand(view)
+
+
+def test_decisions_are_made_on_what_a_device_shows(device: RealDevice, tmp_path: Path) -> None:
+    built, looking, simulated = two_tenants(tmp_path), Looking(), make_device("compiled")
+    run_episode(looking, built, device, 0)
+    shown, first = simulated.reset(built, 0), looking.views[0]
+    assert shown is not None
+    # In real time the first tenant may have come already; the other one's kernels were all issued at once.
+    mine = first.pending.tenant == 1
+    assert first.pending.id[mine].tolist() == shown.pending.id.tolist()
+    assert first.pending.job_left_us[mine].tolist() == shown.pending.job_left_us.tolist()
+    assert first.tenants.slo_us.tolist() == shown.tenants.slo_us.tolist()
+    assert {1} <= set(first.jobs.tenant.tolist())
+    launches = first.dependencies.launch[np.isin(first.dependencies.launch, first.pending.id[mine])]
+    assert launches.tolist() == shown.dependencies.launch.tolist()
+    assert (first.sms, first.horizon_us) == (shown.sms, shown.horizon_us)
+    assert all(len(view.running) == view.tenants.kernels_launched.sum() for view in looking.views)
+    assert len(looking.views) == len(device.intervals_us) > 1
 
 
 def test_blocks_are_not_recorded(device: RealDevice, tmp_path: Path) -> None:
