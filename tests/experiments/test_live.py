@@ -193,5 +193,19 @@ def test_the_trained_agent_stands_beside_the_best_of_the_others() -> None:
     assert page.agents([live]).rows == []
 
 
+def test_what_compiled_launches_take() -> None:
+    by_python = LiveEpisode("S", "orion", 0, 5, 70.0, 90.0, figures(3.0, 1.0), figures(2.0, 1.0))
+    driven = [
+        msgspec.structs.replace(by_python, scheduler=name, launch_us=us, launch_p99_us=3 * us, interval_us=100 * us)
+        for name, us in (("learned", 4.0), ("learned", 6.0), ("interval:plan", 5.0), ("interval:plan", 7.0))
+    ]
+    live = Live(
+        command="", versions={}, product="", gpu="h", seeds=[0], episodes=[by_python], tenants={"S": ["t", "u"]}
+    )
+    assert page.compiled_launches([live]).rows == []
+    live.episodes += driven
+    assert page.compiled_launches([live]).rows == [["S", "h", "2", "5.5 / 16", "500 (learned)", "600 (interval:plan)"]]
+
+
 def replace_of(episode: LiveEpisode, scheduler: str, real: LiveFigures, simulated: LiveFigures) -> LiveEpisode:
     return msgspec.structs.replace(episode, scheduler=scheduler, real=real, simulated=simulated)

@@ -20,6 +20,8 @@ LIBRARY: Final = "libcuda.so.1"
 MONOTONIC: Final = 1
 """``CLOCK_MONOTONIC``, which ``time.perf_counter_ns`` reads on Linux."""
 NS_PER_S: Final = 1_000_000_000
+SUCCESS, NOT_READY = 0, 600
+"""``CUDA_SUCCESS`` and ``CUDA_ERROR_NOT_READY``."""
 
 
 class Function(enum.IntEnum):

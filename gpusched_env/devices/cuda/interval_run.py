@@ -12,7 +12,8 @@ from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.interval import NO_KNOBS, Standing
 from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.cuda.decider import Decider
-from gpusched_env.devices.cuda.real_time import FAULT, HANGS, Count, Place, Tables, drive, note_own_command
+from gpusched_env.devices.cuda.driven_tables import FAULT, HANGS, Count, Place, Tables
+from gpusched_env.devices.cuda.real_time import drive, note_own_command
 from gpusched_env.devices.cuda.work_tables import SLOTS
 from gpusched_env.errors import GpuError
 from gpusched_env.hardware.clock import PS_PER_US, to_ps

@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from gpusched_env.devices.compiled.layout import NONE
+from gpusched_env.devices.cuda.driven_tables import Count, Ints, Owner, Piece, Place, Queue, Tables, Words
 from gpusched_env.devices.cuda.driver import functions
 from gpusched_env.devices.cuda.launching import Call
-from gpusched_env.devices.cuda.real_time import Count, Ints, Owner, Piece, Place, Queue, Tables, Words
 from gpusched_env.scenarios.program import HostOp
 
 ROWS: Final = 1024

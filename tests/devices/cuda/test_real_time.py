@@ -107,7 +107,9 @@ def test_work_waits_for_work_of_other_streams(device: RealDevice, tmp_path: Path
         kernels.op(200_000.0, 2), Op(OpKind.RECORD, index=0), Op(OpKind.WAIT, index=0, stream=1),
         kernels.op(500.0, 1, stream=1), SYNC,
     ]  # fmt: skip
-    episode = played(device, build(kernels, ops, program_streams=2, timing={}, horizon_us=LATE_US))
+    # Of a tenant without an objective no more is in flight than can be waited for.
+    tenant = {"slo_us": 1e6}
+    episode = played(device, build(kernels, ops, program_streams=2, tenant=tenant, timing={}, horizon_us=LATE_US))
     first, second = episode.timeline.kernels.array
     started, ended = (episode.timeline.kernels.names.index(name) for name in ("started_us", "ended_us"))
     assert second[started] >= first[ended] - 1e-3
