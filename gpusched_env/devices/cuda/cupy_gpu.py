@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 from gpusched_env.devices.cuda.block_record import BlockRecord
 from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.copying import CopyBuffers
-from gpusched_env.devices.cuda.driven_tables import Place, Tables
 from gpusched_env.devices.cuda.fit_cache import FitCache, cache_file
 from gpusched_env.devices.cuda.fitting import MEASURED, Fit, Stand, fitted, launched, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.devices.cuda.library import Library
 from gpusched_env.devices.cuda.partitions import Partitions
+from gpusched_env.devices.cuda.real_time.pieces import pieces_of, tables
+from gpusched_env.devices.cuda.real_time.tables import Place, Tables
 from gpusched_env.devices.cuda.recalls import Recalls
 from gpusched_env.devices.cuda.shared import shared_numbers
-from gpusched_env.devices.cuda.work_tables import pieces_of, tables
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.adapting import with_kernels
 from gpusched_env.scenarios.problem import Problem

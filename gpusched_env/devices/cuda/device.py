@@ -22,11 +22,11 @@ from gpusched_env.devices.compiled.device import NO_COMMAND, CompiledDevice
 from gpusched_env.devices.compiled.entry import empty_outbox
 from gpusched_env.devices.compiled.entry import report as tell
 from gpusched_env.devices.compiled.outbox import SENT_COLUMNS, take_sent
-from gpusched_env.devices.cuda.decider import Decider
-from gpusched_env.devices.cuda.driven_tables import COMMANDED
 from gpusched_env.devices.cuda.gpu import DrivenGpu, Gpu, Report, Work
 from gpusched_env.devices.cuda.handing import Handing
-from gpusched_env.devices.cuda.interval_run import IntervalRun
+from gpusched_env.devices.cuda.real_time.decider import Decider
+from gpusched_env.devices.cuda.real_time.run import IntervalRun
+from gpusched_env.devices.cuda.real_time.tables import COMMANDED
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.planning.dispatcher import DecidesForIntervals

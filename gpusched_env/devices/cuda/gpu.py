@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.cuda.driven_tables import Tables
+from gpusched_env.devices.cuda.real_time.tables import Tables
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 

@@ -11,9 +11,9 @@ import pytest
 from gpusched_env.baselines.at_intervals import AtIntervals
 from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.devices import make_device
-from gpusched_env.devices.cuda import work_tables
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
+from gpusched_env.devices.cuda.real_time import pieces
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
@@ -32,7 +32,7 @@ LATE_US = 300e6
 @pytest.fixture
 def device(gpu: CupyGpu, monkeypatch: pytest.MonkeyPatch) -> RealDevice:
     driver = fake_cupy.Driver()
-    monkeypatch.setattr(work_tables, "functions", driver.functions)
+    monkeypatch.setattr(pieces, "functions", driver.functions)
     monkeypatch.setattr(fake_cupy.Driver, "refusal", 0)
     monkeypatch.setattr(fake_cupy.Driver, "waits", [])
     return RealDevice(gpu)

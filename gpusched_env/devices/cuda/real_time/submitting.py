@@ -7,9 +7,9 @@ from gpusched_env.devices.compiled.access import edges, launches, ops, outbox, p
 from gpusched_env.devices.compiled.layout import NONE, NUMBER
 from gpusched_env.devices.compiled.memory import records
 from gpusched_env.devices.compiled.slots import holds
-from gpusched_env.devices.cuda.driven_tables import FAULT, REPORT_WORDS, UNABLE, Count, Owner, Piece, Place, Queue
-from gpusched_env.devices.cuda.driver import SUCCESS, launch_graph, launch_kernel, record_event, wait_event
 from gpusched_env.devices.cuda.launching import BLOCKS, ENDED, RECALL, REPORT, SEED
+from gpusched_env.devices.cuda.real_time.driver import SUCCESS, launch_graph, launch_kernel, record_event, wait_event
+from gpusched_env.devices.cuda.real_time.tables import FAULT, REPORT_WORDS, UNABLE, Count, Owner, Piece, Place, Queue
 
 word = records(NUMBER)
 """A word of 8 bytes at an address."""

@@ -1,8 +1,8 @@
 """The thread in which a scheduler decides, while another one drives the GPU in compiled code.
 
-Both look at the same numbers (:class:`~gpusched_env.devices.cuda.driven_tables.Mail`) and tables
-(:class:`~gpusched_env.devices.cuda.driven_tables.Seen`): the one that drives fills the tables and asks, the other reads
-them until it answers. So nothing that Python does keeps a launch waiting.
+Both look at the same numbers and tables (``Mail`` and ``Seen`` of
+:mod:`~gpusched_env.devices.cuda.real_time.tables`): the one that drives fills the tables and asks, the other reads them
+until it answers. So nothing that Python does keeps a launch waiting.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from gpusched_env.devices.compiled.snapshot_view import ordered_dependencies
-from gpusched_env.devices.cuda.driven_tables import NO_ANSWER, OWN, STANDS, Figure, Ints, Mail, Seen, Table
+from gpusched_env.devices.cuda.real_time.tables import NO_ANSWER, OWN, STANDS, Figure, Ints, Mail, Seen, Table
 from gpusched_env.planning.dispatcher import DecidesForIntervals
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.scenarios.problem import Problem

@@ -1,4 +1,4 @@
-"""What compiled code launches (:mod:`gpusched_env.devices.cuda.real_time`), made with CuPy before time runs.
+"""What compiled code launches (:mod:`gpusched_env.devices.cuda.real_time.loop`), made with CuPy before time runs.
 
 A kernel of ``synthetic.cu`` is launched as it is. Whatever else there is, a program's graph, a copy or a library's
 kernel, is captured into a CUDA graph for each queue that it may go into.
@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from gpusched_env.devices.compiled.layout import NONE
-from gpusched_env.devices.cuda.driven_tables import Count, Ints, Owner, Piece, Place, Queue, Tables, Words
-from gpusched_env.devices.cuda.driver import functions
 from gpusched_env.devices.cuda.launching import Call
+from gpusched_env.devices.cuda.real_time.driver import functions
+from gpusched_env.devices.cuda.real_time.tables import Count, Ints, Owner, Piece, Place, Queue, Tables, Words
 from gpusched_env.scenarios.program import HostOp
 
 ROWS: Final = 1024

@@ -1,8 +1,8 @@
 """A GPU driven in compiled code: hear what it reports, let tenants' hosts issue, dispatch by the decision that stands,
-launch. Another thread decides meanwhile (:mod:`gpusched_env.devices.cuda.decider`), so that nothing that Python does
-keeps a launch waiting, and tenants need not live in slow motion.
+launch. Another thread decides meanwhile (:mod:`~gpusched_env.devices.cuda.real_time.decider`), so that nothing that
+Python does keeps a launch waiting, and tenants need not live in slow motion.
 
-What a launch needs of CuPy stands in tables beforehand (:mod:`gpusched_env.devices.cuda.work_tables`).
+What a launch needs of CuPy stands in tables beforehand (:mod:`gpusched_env.devices.cuda.real_time.pieces`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, IDLE, NONE
 from gpusched_env.devices.compiled.listing import list_dependencies, list_jobs, list_pending, list_running
 from gpusched_env.devices.compiled.views import fill_tenants, occupancy
-from gpusched_env.devices.cuda.driven_tables import (
+from gpusched_env.devices.cuda.real_time.driver import NOT_READY, SUCCESS, host_ns, query_stream
+from gpusched_env.devices.cuda.real_time.submitting import send
+from gpusched_env.devices.cuda.real_time.tables import (
     BY_PYTHON,
     COMMANDED,
     FAULT,
@@ -36,8 +38,6 @@ from gpusched_env.devices.cuda.driven_tables import (
     Queue,
     Table,
 )
-from gpusched_env.devices.cuda.driver import NOT_READY, SUCCESS, host_ns, query_stream
-from gpusched_env.devices.cuda.submitting import send
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.scheduling.commands import WAITING
 
@@ -56,9 +56,9 @@ def drive(address, drive_at, gpu, mail, seen, standing, outlook, lookahead, scra
 
     Args:
         address, drive_at: as for :func:`gpusched_env.devices.compiled.entry.report`.
-        gpu: :class:`~gpusched_env.devices.cuda.driven_tables.Tables`.
+        gpu: :class:`~gpusched_env.devices.cuda.real_time.tables.Tables`.
         mail: ``(len(Mail),)``.
-        seen: :class:`~gpusched_env.devices.cuda.driven_tables.Seen`.
+        seen: :class:`~gpusched_env.devices.cuda.real_time.tables.Seen`.
         standing, outlook, lookahead, scratch: as for
             :func:`~gpusched_env.devices.compiled.interval.put_next_command`.
 

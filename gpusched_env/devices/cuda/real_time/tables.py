@@ -1,5 +1,5 @@
-"""What compiled code that drives a GPU works on (:mod:`gpusched_env.devices.cuda.real_time`): tables of numbers, and
-what their columns are."""
+"""What compiled code that drives a GPU works on (:mod:`~gpusched_env.devices.cuda.real_time.loop`): tables of numbers,
+and what their columns are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPORT_WORDS: Final = 3
 BY_PYTHON: Final = -1
 """In place of a command's code: Python gave it."""
 FAULT, HANGS, UNABLE, COMMANDED = -1, -2, -3, -4
-"""Why :func:`~gpusched_env.devices.cuda.real_time.drive` stopped, besides the reasons of
+"""Why :func:`~gpusched_env.devices.cuda.real_time.loop.drive` stopped, besides the reasons of
 :mod:`~gpusched_env.devices.compiled.layout`: the driver says so, nothing happens any more, what was launched is on some
 SMs only or there is too much of it, or the scheduler has a command (or an error) of its own."""
 NO_ANSWER, STANDS, OWN = 0, 1, 2
@@ -29,7 +29,8 @@ class Piece(enum.IntEnum):
     """Columns of the table of what operations launch."""
 
     FUNCTION = 0
-    """Of the driver; the first five are what :func:`~gpusched_env.devices.cuda.driver.launch_kernel` takes."""
+    """Of the driver; the first five columns are what
+    :func:`~gpusched_env.devices.cuda.real_time.driver.launch_kernel` takes."""
     BLOCKS = 1
     THREADS = 2
     SHARED = 3
@@ -52,7 +53,7 @@ class Queue(enum.IntEnum):
 
 
 class Count(enum.IntEnum):
-    """Numbers that :func:`~gpusched_env.devices.cuda.real_time.drive` keeps from call to call."""
+    """Numbers that :func:`~gpusched_env.devices.cuda.real_time.loop.drive` keeps from call to call."""
 
     REPORT = 0
     """That was given out last."""
@@ -119,10 +120,10 @@ class Place(enum.IntEnum):
 
 
 class Tables(NamedTuple):
-    """What :func:`~gpusched_env.devices.cuda.real_time.drive` works on."""
+    """What :func:`~gpusched_env.devices.cuda.real_time.loop.drive` works on."""
 
     functions: Ints
-    """Of :func:`gpusched_env.devices.cuda.driver.functions`."""
+    """Of :func:`gpusched_env.devices.cuda.real_time.driver.functions`."""
     places: Ints
     """``(len(Place),)``."""
     timespec: Ints

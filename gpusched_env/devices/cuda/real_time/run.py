@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.interval import NO_KNOBS, Standing
 from gpusched_env.devices.compiled.jit import notice_compilation
-from gpusched_env.devices.cuda.decider import Decider
-from gpusched_env.devices.cuda.driven_tables import FAULT, HANGS, Count, Place, Tables
-from gpusched_env.devices.cuda.real_time import drive, note_own_command
-from gpusched_env.devices.cuda.work_tables import SLOTS
+from gpusched_env.devices.cuda.real_time.decider import Decider
+from gpusched_env.devices.cuda.real_time.loop import drive, note_own_command
+from gpusched_env.devices.cuda.real_time.pieces import SLOTS
+from gpusched_env.devices.cuda.real_time.tables import FAULT, HANGS, Count, Place, Tables
 from gpusched_env.errors import GpuError
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
 from gpusched_env.planning.dispatcher import IntervalDispatcher
@@ -89,7 +89,7 @@ class IntervalRun:
         self._tables.places[Place.ZERO_NS], self._tables.places[Place.AHEAD_NS] = zero_ns, ahead_ns
 
     def go(self) -> int:
-        """Until the end, or until something is to be done here: :func:`~gpusched_env.devices.cuda.real_time.drive`."""
+        """As :func:`~gpusched_env.devices.cuda.real_time.loop.drive`: to the end, or until something is to be done."""
         return int(drive(*self._arguments()))
 
     def note_command(self) -> None:
