@@ -9,15 +9,17 @@ itself.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from gpusched_env.baselines.spec import parse_spec
 from gpusched_env.errors import InputError
-from gpusched_env.planning.dispatcher import HasFirst, IntervalDispatcher, serve_first
+from gpusched_env.planning.dispatcher import DISPATCHED, HasFirst, IntervalDispatcher, serve_first
 from gpusched_env.planning.outlook import outlook
-from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.knowledge import Knowledge, Offer
+from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import OBSERVED, Reads
@@ -51,9 +53,11 @@ class AtIntervals:
                 "edf, llf, srpt, wspt, triage, moore and plan do"
             )
         if not LEAST_US <= interval_us < math.inf:
-            raise InputError(f"{PREFIX} interval_us is {interval_us!r}, must be a finite number of at least {LEAST_US:g}")
+            raise InputError(
+                f"{PREFIX} interval_us is {interval_us!r}, must be a finite number of at least {LEAST_US:g}"
+            )
         self._rule, self._first, self._interval_us = rule, rule.first, interval_us
-        self.set_up = set_up_of(rule)
+        self.set_up = replace(set_up_of(rule), uses=used)
         self.dispatcher: IntervalDispatcher | None = None
 
     def describe(self) -> str:
@@ -83,6 +87,11 @@ class AtIntervals:
         if self.dispatcher is None:
             raise InputError("the scheduler knows of no episode yet: call reset(knowledge, rng) first")
         return self.dispatcher
+
+
+def used(offer: Offer) -> tuple[CommandName, ...]:
+    """What the dispatcher may do of what a scenario offers."""
+    return tuple(name for name in offer.commands if name in DISPATCHED)
 
 
 def rule_and_interval(source: str) -> tuple[str, float]:

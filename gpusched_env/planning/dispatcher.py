@@ -35,6 +35,8 @@ from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn,
 
 JOB_NAMES: Final = [JobColumn.TENANT, JobColumn.JOB]
 """Columns that tell jobs apart."""
+DISPATCHED: Final = ("launch", "reject")
+"""Commands that the dispatcher gives."""
 HALF_PS: Final = 5e-7
 """In microseconds. Times are whole picoseconds, sums of them in floating point are not."""
 

@@ -16,6 +16,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.names import describe_scheduler, new_scheduler
 from gpusched_env.planning.interval import BY_PLAN, Serve
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.scheduler import scheduler_rng
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, problem
@@ -66,6 +67,11 @@ def test_whoever_the_plan_has_first_is_the_plan_s(tmp_path: Path) -> None:
         scheduler.stand(view)
         assert scheduler.dispatcher is not None
         assert scheduler.dispatcher.decided == decided
+
+
+def test_it_is_not_asked_for_what_a_dispatcher_does_not_do(tmp_path: Path) -> None:
+    built = problem(tmp_path, {"ops": [K(4, 5.0)]}, commands=["launch", "partition", "reject"])
+    assert problem_for(AtIntervals(EarliestDeadline()), built).scenario.commands == ("launch", "reject")
 
 
 def test_names() -> None:

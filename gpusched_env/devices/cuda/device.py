@@ -29,7 +29,7 @@ from gpusched_env.devices.cuda.real_time.run import IntervalRun
 from gpusched_env.devices.cuda.real_time.tables import COMMANDED
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
-from gpusched_env.planning.dispatcher import DecidesForIntervals
+from gpusched_env.planning.dispatcher import DISPATCHED, DecidesForIntervals
 from gpusched_env.scenarios.adapting import in_real_time
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Scenario
@@ -163,7 +163,7 @@ class RealDevice(CompiledDevice):
             isinstance(self._gpu, DrivenGpu)
             and isinstance(scheduler, DecidesForIntervals)
             and scheduler.dispatcher is not None
-            and "preempt" not in problem.scenario.commands
+            and set(problem.scenario.commands) <= set(DISPATCHED)
             and all(stream.mask is None for stream in problem.streams)
         )
 

@@ -18,6 +18,7 @@ from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Reject
+from gpusched_env.scheduling.scheduler import scheduler_rng
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind
@@ -195,6 +196,15 @@ def test_decisions_are_made_on_what_a_device_shows(device: RealDevice, tmp_path:
     assert (first.sms, first.horizon_us) == (shown.sms, shown.horizon_us)
     assert all(len(view.running) == view.tenants.kernels_launched.sum() for view in looking.views)
     assert len(looking.views) == len(device.intervals_us) > 1
+
+
+def test_what_takes_other_commands_is_left_to_python(device: RealDevice, tmp_path: Path) -> None:
+    scheduler = AtIntervals(EarliestDeadline())
+    for commands, driven in ((["launch", "reject"], True), (["launch", "partition"], False)):
+        built = problem(tmp_path, {"ops": [K(4, 5.0)]}, commands=commands)
+        scheduler.reset(built.knowledge, scheduler_rng(0))
+        assert device.drives(scheduler, built) is driven
+        assert not device.drives(EarliestDeadline(), built), "it decides about every launch"
 
 
 def test_blocks_are_not_recorded(device: RealDevice, tmp_path: Path) -> None:
