@@ -87,9 +87,10 @@ def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest
     Raises:
         InputError: names the file and the scenario.
     """
+    own = {manifest.scenario for manifest in manifests}
     for file, ranking in rankings.items():
         for manifest in manifests:
-            for scenario in (manifest.scenario, *manifest.also):
+            for scenario in (manifest.scenario, *(other for other in manifest.also if other not in own)):
                 ranked = ranking.policies.get(scenario, {}).get(LEARNED)
                 if ranked not in (None, manifest.sha256):
                     raise InputError(

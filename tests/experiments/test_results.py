@@ -21,7 +21,7 @@ from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking
-from gpusched_env.experiments.results.page import page
+from gpusched_env.experiments.results.page import check_policies, page
 from gpusched_env.experiments.results.summary import summaries, verdict
 from gpusched_env.experiments.results.trade import has_trade, trade_svg
 from gpusched_env.experiments.results.tuned import tuned_table
@@ -180,6 +180,16 @@ def test_a_ranking_of_another_agent_is_refused(
     assert gpusched("results", "many.json", "--docs", "docs/results.md") == 2
     assert "many.json: ranks another agent for Toy (SHA-256 000000000000...)" in capsys.readouterr().err
     assert not (tmp_path / "docs").exists()
+
+
+def test_an_agent_of_a_scenario_s_own_goes_before_one_that_is_for_several() -> None:
+    made = read_manifest(shipped.FOLDER / "ServingPoisson.json")
+    family = msgspec.structs.replace(made, scenario="Several", also=("Toy",), sha256="1" * 64)
+    own = msgspec.structs.replace(made, scenario="Toy", also=(), sha256="0" * 64)
+    ranking = ranked(MANY, policies={"Toy": {"learned": "0" * 64}})
+    check_policies({"many.json": ranking}, [family, own])
+    with pytest.raises(InputError, match="ranks another agent for Toy"):
+        check_policies({"many.json": ranking}, [family])
 
 
 TUNED = Tuning(
