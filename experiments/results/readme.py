@@ -57,7 +57,7 @@ def serving_files() -> dict[str, Path]:
 
 
 def serving_table(rankings: Mapping[str, Ranking]) -> str:
-    """The one agent of the scenarios of services at load, beside the best system and the best rule, as Markdown.
+    """The agents of the scenarios of services at load, beside the best system and the best rule, as Markdown.
 
     ``rankings``: by scenario.
     """
