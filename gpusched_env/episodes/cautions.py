@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.tenant_program import TenantProgram
+from gpusched_env.workload.carry_over import HOW_FAR_OFF
 
 
 def cautions(problem: Problem) -> list[str]:
@@ -12,6 +13,7 @@ def cautions(problem: Problem) -> list[str]:
     out_of_reach = (_out_of_reach(program) for program in problem.programs)
     return [
         *(f"{carried}." for carried in problem.carried_over),
+        *([HOW_FAR_OFF] if problem.carried_over else []),
         *(
             f"{workload} has host times of a run under the profiler, which slows the host: import it with "
             "--iteration-us, or give its tenant an iteration_us."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -9,6 +12,7 @@ from gpusched_env.data import read_recorded
 from gpusched_env.episodes.cautions import cautions
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.workload.carry_over import HOW_FAR_OFF, KERNEL_OFF, NETWORK_OFF
 
 
 def test_an_objective_that_is_out_of_reach() -> None:
@@ -35,5 +39,15 @@ def test_host_times_under_a_profiler(tenant: dict[str, object], said: bool) -> N
 
 def test_workloads_of_another_gpu() -> None:
     found = cautions(build_problem(load_scenario("InferenceBesideTraining", gpu="a100-sxm")))
-    assert len(found) == 2
-    assert all("durations on a100-sxm are estimates" in remark for remark in found)
+    assert len(found) == 3
+    assert all("durations on a100-sxm are estimates" in remark for remark in found[:2])
+    assert found[2] == HOW_FAR_OFF
+    assert HOW_FAR_OFF not in cautions(build_problem(load_scenario("InferenceBesideTraining")))
+
+
+def test_how_far_estimates_are_off_is_what_was_checked() -> None:
+    """On the page that compares recordings of two GPUs."""
+    page = (Path(__file__).parents[2] / "docs" / "carry-over.md").read_text(encoding="utf-8")
+    found = re.search(r"is ([\d.]+)% off there.*a single kernel is ([\d.]+)% off", page)
+    assert found is not None
+    assert [float(off) for off in found.groups()] == pytest.approx([100.0 * NETWORK_OFF, 100.0 * KERNEL_OFF])
