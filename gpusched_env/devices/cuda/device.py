@@ -26,7 +26,7 @@ from gpusched_env.devices.cuda.gpu import DrivenGpu, Gpu, Report, Work
 from gpusched_env.devices.cuda.handing import Handing
 from gpusched_env.devices.cuda.real_time.decider import Decider
 from gpusched_env.devices.cuda.real_time.run import IntervalRun
-from gpusched_env.devices.cuda.real_time.tables import COMMANDED
+from gpusched_env.devices.cuda.real_time.tables import COMMANDED, GOES_ON
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.planning.dispatcher import DISPATCHED, DecidesForIntervals
@@ -182,6 +182,8 @@ class RealDevice(CompiledDevice):
             run.start(*self._gpu.clock_ns)
             while (reason := run.go()) not in (layout.OVER, layout.DEADLOCK):
                 self._next_epoch()
+                if reason == GOES_ON:
+                    continue
                 if reason == COMMANDED:
                     # What was possible when it was asked may not be any more.
                     with contextlib.suppress(IllegalCommand):

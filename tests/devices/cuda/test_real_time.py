@@ -14,6 +14,8 @@ from gpusched_env.devices import make_device
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.real_time import pieces
+from gpusched_env.devices.cuda.real_time.run import IntervalRun
+from gpusched_env.devices.cuda.real_time.tables import GOES_ON
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
@@ -196,6 +198,16 @@ def test_decisions_are_made_on_what_a_device_shows(device: RealDevice, tmp_path:
     assert (first.sms, first.horizon_us) == (shown.sms, shown.horizon_us)
     assert all(len(view.running) == view.tenants.kernels_launched.sum() for view in looking.views)
     assert len(looking.views) == len(device.intervals_us) > 1
+
+
+def test_python_hears_of_interrupts(device: RealDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least every half a second of an episode that takes a second and a half."""
+    reasons: list[int] = []
+    go = IntervalRun.go
+    monkeypatch.setattr(IntervalRun, "go", lambda run: reasons.append(go(run)) or reasons[-1])
+    built = problem(tmp_path, {"ops": [K(4, 5000.0)] * 10, "jobs": 30, "slo_us": 1e6}, horizon_us=LATE_US)
+    assert played(device, built).done
+    assert reasons.count(GOES_ON) >= 3
 
 
 def test_what_takes_other_commands_is_left_to_python(device: RealDevice, tmp_path: Path) -> None:

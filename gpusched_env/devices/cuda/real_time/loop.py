@@ -25,6 +25,7 @@ from gpusched_env.devices.cuda.real_time.tables import (
     BY_PYTHON,
     COMMANDED,
     FAULT,
+    GOES_ON,
     HANGS,
     NO_ANSWER,
     OWN,
@@ -44,6 +45,8 @@ from gpusched_env.scheduling.commands import WAITING
 PS_PER_NS: Final = 1000
 LOOK_NS: Final = 1_000_000
 """How often the driver is asked for errors while nothing happens."""
+LISTEN_PS: Final = 500_000_000_000
+"""How often Python hears of interrupts: half a second."""
 HANG_NS: Final = 10_000_000_000
 """Nothing has started or ended for so long: something on the GPU hangs."""
 
@@ -64,7 +67,7 @@ def drive(address, drive_at, gpu, mail, seen, standing, outlook, lookahead, scra
 
     Returns:
         why it stopped: ``OVER``, ``DEADLOCK``, for something that Python serves (then call again), or :data:`FAULT`,
-        :data:`HANGS`, :data:`UNABLE`, :data:`COMMANDED`.
+        :data:`HANGS`, :data:`UNABLE`, :data:`COMMANDED`, :data:`GOES_ON`.
     """
     w, counts = env_at(address, 0), gpu.counts
     while True:
@@ -75,6 +78,9 @@ def drive(address, drive_at, gpu, mail, seen, standing, outlook, lookahead, scra
         if counts[Count.NEXT_TOLD] >= counts[Count.TOLD]:
             # In this order: what is reported later has happened later. A report may be a little ahead.
             now_ps = host_ps(gpu)
+            if now_ps >= counts[Count.LISTEN_PS]:
+                counts[Count.LISTEN_PS] = now_ps + LISTEN_PS
+                return GOES_ON
             rows = poll(gpu)
             counts[Count.TOLD], counts[Count.NEXT_TOLD] = rows, 0
             counts[Count.NOW_PS] = max(now_ps, gpu.told[rows - 1, 0]) if rows > 0 else now_ps

@@ -17,10 +17,11 @@ REPORT_WORDS: Final = 3
 """``Report`` in ``synthetic.cu``: start and end in the GPU's time, and how many blocks ran."""
 BY_PYTHON: Final = -1
 """In place of a command's code: Python gave it."""
-FAULT, HANGS, UNABLE, COMMANDED = -1, -2, -3, -4
+FAULT, HANGS, UNABLE, COMMANDED, GOES_ON = -1, -2, -3, -4, -5
 """Why :func:`~gpusched_env.devices.cuda.real_time.loop.drive` stopped, besides the reasons of
 :mod:`~gpusched_env.devices.compiled.layout`: the driver says so, nothing happens any more, what was launched is on some
-SMs only or there is too much of it, or the scheduler has a command (or an error) of its own."""
+SMs only or there is too much of it, the scheduler has a command (or an error) of its own, or nothing at all: an
+interrupt may wait to be heard."""
 NO_ANSWER, STANDS, OWN = 0, 1, 2
 """Of :attr:`Mail.ANSWER`: none yet; a decision that stands from now on; a command, or an error."""
 
@@ -80,6 +81,8 @@ class Count(enum.IntEnum):
     NEWS_NS = enum.auto()
     """When something started or ended last."""
     LOOKED_NS = enum.auto()
+    LISTEN_PS = enum.auto()
+    """When Python is to hear of interrupts next."""
     STATUS = enum.auto()
     """What the driver said."""
 
