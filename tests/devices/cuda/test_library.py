@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpusched_env.baselines.at_intervals import AtIntervals
+from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.devices.cuda import cublas
 from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
@@ -18,6 +20,7 @@ from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.fitting import NEAR
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.library import LINE, LibraryStand, rounded
+from gpusched_env.devices.cuda.real_time import pieces
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.hardware.specs import load_gpu
@@ -286,6 +289,17 @@ def test_an_episode_with_both_kinds_of_tenants(gpu: CupyGpu) -> None:
     synthetic = kernels_done["id"][kernels_done["tenant"] == 1]
     assert set(episode.timeline.blocks.dict()["kernel"]) == set(synthetic)
     assert len(synthetic) == 6
+
+
+def test_compiled_code_launches_library_kernels_as_graphs(gpu: CupyGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "functions", fake_cupy.Driver().functions)
+    kernels = [kernel(400.0, "compute"), kernel(300.0, "memory")]
+    built = problem(kernels, launches(kernels) * 3, "library", "synthetic")
+    before = fake_cupy.Graph.made
+    episode = run_episode(AtIntervals(EarliestDeadline()), built, RealDevice(gpu), 0, record="kernels")
+    assert episode.done
+    assert len(episode.timeline.kernels) == 2 * 3 * 2
+    assert fake_cupy.Graph.made == before + 2, "one a kernel, at the one priority that is offered"
 
 
 @given(st.integers(1, 200_000), st.integers(1, 200))
