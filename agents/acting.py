@@ -31,9 +31,7 @@ class Acting:
         self.outlook, self.dispatcher = NOTHING_AHEAD, None
         if self._layout.interval_us > 0.0:
             self.outlook = outlook(knowledge)
-            self.dispatcher = IntervalDispatcher(
-                self._layout.interval_us, knowledge.stream_priorities, self.outlook
-            )
+            self.dispatcher = IntervalDispatcher(self._layout.interval_us, knowledge.stream_priorities, self.outlook)
 
     def standing(self, view: View) -> Command | None:
         """The next command by the decision that stands; ``None``: the policy is to be asked."""

@@ -150,8 +150,8 @@ def agents(lives: Sequence[Live]) -> Table:
     heads = ["scenario", "GPU", "agent", "best published", "agent against it", "best other", "agent against it"]
     note = (
         "Mean costs and differences, measured / predicted; who is best, by what was measured. So few seeds rank no "
-        "equals. Agents were trained where deciding takes no time. Where Python launches, in slow motion, it takes some "
-        "50 to 150 us: the less slow the motion, the more that costs, and those win that ask little of the host. With "
+        "equals. Agents were trained where deciding takes no time. Where Python launches, in slow motion, it takes "
+        "some 50 to 150 us: the less slow the motion, the more that costs, and those win that ask little of the host. With "
         "stretch=1 compiled code launches for those that decide for intervals; published systems decide about every "
         "launch in Python, and fall behind."
     )
@@ -171,6 +171,10 @@ def compiled_launches(lives: Sequence[Live]) -> Table:
             if not driven:
                 continue
             episodes = [episode for of in driven.values() for episode in of]
+            launch_us, p99_us = (
+                float(np.median([us for us in taken if us is not None]))
+                for taken in zip(*((e.launch_us, e.launch_p99_us) for e in episodes), strict=True)
+            )
             took_us = {name: float(np.mean([e.interval_us for e in of])) for name, of in driven.items()}
             quick, slow = (choose(took_us, key=lambda name: took_us[name]) for choose in (min, max))
             rows.append(
@@ -178,7 +182,7 @@ def compiled_launches(lives: Sequence[Live]) -> Table:
                     live.title(scenario),
                     live.gpu,
                     str(len(driven)),
-                    f"{np.median([e.launch_us for e in episodes]):.1f} / {np.median([e.launch_p99_us for e in episodes]):.0f}",
+                    f"{launch_us:.1f} / {p99_us:.0f}",
                     f"{took_us[quick]:.0f} ({quick})",
                     f"{took_us[slow]:.0f} ({slow})",
                 ]
@@ -187,8 +191,8 @@ def compiled_launches(lives: Sequence[Live]) -> Table:
         "scenario", "GPU", "schedulers", "us a launch, median / p99", "us a decision, quickest", "slowest",
     ]  # fmt: skip
     note = (
-        "A launch: from when the host is free, over hearing what the GPU has done and finding what is next, to when the "
-        "driver has it. A decision for an interval: from the view to when it stands; launches go on meanwhile."
+        "A launch: from when the host is free, over hearing what the GPU has done and finding what is next, to when "
+        "the driver has it. A decision for an interval: from the view to when it stands; launches go on meanwhile."
     )
     return Table("Launching in compiled code", heads, rows, note=note)
 

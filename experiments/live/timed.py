@@ -57,7 +57,8 @@ class TimedIntervals:
         """
         Args:
             scheduler: it.
-            intervals_us: one or more: how long the first decision took, the second, and so on; later ones take their mean.
+            intervals_us: one or more: how long the first decision took, the second, and so on; later ones take their
+                mean.
         """
         self._scheduler, self._intervals_us = scheduler, intervals_us
         self.set_up = set_up_of(scheduler)
