@@ -152,8 +152,8 @@ def agents(lives: Sequence[Live]) -> Table:
         "Mean costs and differences, measured / predicted; who is best, by what was measured. So few seeds rank no "
         "equals. Agents were trained where deciding takes no time. Where Python launches, in slow motion, it takes "
         "some 50 to 150 us: the less slow the motion, the more that costs, and those win that ask little of the host. "
-        "With stretch=1 compiled code launches for those that decide for intervals; published systems decide about "
-        "every launch in Python, and fall behind."
+        "With stretch=1 compiled code launched for those that decide for intervals; published systems decide about "
+        "every launch in Python, and fall behind. Rows in slow motion were measured before there was that."
     )
     return Table("The trained agent beside the others", heads, rows, note=note)
 

@@ -27,7 +27,7 @@ from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.devices.cuda.library import Library
 from gpusched_env.devices.cuda.partitions import Partitions
 from gpusched_env.devices.cuda.real_time.pieces import pieces_of, tables
-from gpusched_env.devices.cuda.real_time.tables import Place, Tables
+from gpusched_env.devices.cuda.real_time.tables import HANG_S, LOOK_S, REPORT_WORDS, Place, Tables
 from gpusched_env.devices.cuda.recalls import Recalls
 from gpusched_env.devices.cuda.shared import shared_numbers
 from gpusched_env.errors import GpuError, InputError
@@ -38,16 +38,11 @@ from gpusched_env.workload.workload import OpKind
 
 SLOTS: Final = 1 << 14
 """Reports in memory: more than there ever is work on the GPU, since a host may be ahead by a thousand launches."""
-HANG_S: Final = 10.0
-"""Nothing has started or ended for so long: something on the GPU hangs."""
-LOOK_S: Final = 1e-3
-"""How often the driver is asked for errors while nothing happens."""
 SUCCESS, NOT_READY = 0, 600
 """``cudaSuccess`` and ``cudaErrorNotReady``."""
 NO_QUEUE: Final = 0
 """In place of the handle of a stream at a priority that nothing in it can have."""
-REPORT_BYTES: Final = 24
-"""``Report`` in ``synthetic.cu``: start and end in the GPU's time, and how many blocks ran."""
+REPORT_BYTES: Final = 8 * REPORT_WORDS
 
 QueueKey = tuple[int, int, tuple[int, int] | None]
 """Row of a stream, its priority, and first and number of its SMs."""
@@ -265,9 +260,7 @@ class CupyGpu:
                     self._recalls.note(work.launch, slot, seed, count)
             else:
                 self._marked(work, key, self._reports_at + REPORT_BYTES * slot)
-            event = self._pool.get(slot)
-            if event is None:
-                event = self._pool[slot] = self._cp.cuda.Event(disable_timing=True)
+            event = self._event(slot)
             event.record(queue.stream)
         except self._faults as error:
             raise GpuError(f"the GPU did not take launch {work.launch}: {error}") from error
@@ -279,6 +272,13 @@ class CupyGpu:
         """Where the kernels of an operation's tenant are from, if from a library. The operation names a stream of its
         tenant's, whichever it is launched into; identities of kernels are shared by tenants of one workload."""
         return self._library if self._library is not None and op.stream in self._library.streams else None
+
+    def _event(self, slot: int) -> Any:
+        """Of a slot; made the first time."""
+        found = self._pool.get(slot)
+        if found is None:
+            found = self._pool[slot] = self._cp.cuda.Event(disable_timing=True)
+        return found
 
     def _take_slot(self) -> int:
         slot = self._slot = (self._slot + 1) % SLOTS
@@ -375,10 +375,8 @@ class CupyGpu:
                 for row, offers in enumerate(offered)
                 for priority in levels
             ]
-            for slot in range(len(self._pool), SLOTS):
-                self._pool.setdefault(slot, self._cp.cuda.Event(disable_timing=True))
+            events = [int(self._event(slot).ptr) for slot in range(SLOTS)]
         places = {Place.REPORTS: self._reports_at, Place.COUNTERS: self._counts_at}
-        events = [int(self._pool[slot].ptr) for slot in range(SLOTS)]
         return tables(pieces, graphs, self._mark, queues, events, places, self._reports)
 
     @property

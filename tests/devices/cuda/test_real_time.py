@@ -74,6 +74,35 @@ def test_a_stream_that_goes_on_at_another_priority_waits_for_itself(device: Real
     assert all(event.at_ns > 0 for event in fake_cupy.Driver.waits), "each was recorded before it was waited for"
 
 
+class Second(EarliestDeadline):
+    """The second tenant goes first."""
+
+    def first(self, view: View) -> int | None:
+        return 1
+
+
+def test_what_is_decided_stands(device: RealDevice, tmp_path: Path) -> None:
+    """By the plan the first tenant would be the urgent one until it is done."""
+    row = {"ops": [K(4, 5000.0)] * 40, "jobs": 1, "slo_us": 1e6}
+    built = problem(tmp_path, row, row, horizon_us=LATE_US, stream_priorities=[0, -1])
+    episode = run_episode(AtIntervals(Second(), 100.0), built, device, 0, record="kernels")
+    kernels = episode.timeline.kernels.dict()
+    # When the first ones were launched it may not have been decided yet; at the end one of them may be alone.
+    for tenant, priority in ((0, 0.0), (1, -1.0)):
+        order = np.argsort(kernels["id"][kernels["tenant"] == tenant])
+        priorities = kernels["stream_priority"][kernels["tenant"] == tenant][order]
+        assert set(priorities[20:30].tolist()) == {priority}
+
+
+def test_python_and_compiled_code_take_turns(device: RealDevice, tmp_path: Path) -> None:
+    built = two_tenants(tmp_path)
+    assert run_episode(EarliestDeadline(), built, device, 0).done
+    assert device.intervals_us.tolist() == []
+    assert played(device, built).done
+    assert len(device.intervals_us) > 0
+    assert run_episode(EarliestDeadline(), built, device, 1).done
+
+
 def test_it_is_what_simulation_has(device: RealDevice, tmp_path: Path) -> None:
     """Kernels of the same jobs, as often."""
     built = two_tenants(tmp_path)

@@ -26,7 +26,9 @@ from gpusched_env.devices.cuda.real_time.tables import (
     COMMANDED,
     FAULT,
     GOES_ON,
+    HANG_S,
     HANGS,
+    LOOK_S,
     NO_ANSWER,
     OWN,
     REPORT_WORDS,
@@ -43,12 +45,10 @@ from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.scheduling.commands import WAITING
 
 PS_PER_NS: Final = 1000
-LOOK_NS: Final = 1_000_000
-"""How often the driver is asked for errors while nothing happens."""
+LOOK_NS: Final = round(LOOK_S * 1e9)
+HANG_NS: Final = round(HANG_S * 1e9)
 LISTEN_PS: Final = 500_000_000_000
 """How often Python hears of interrupts: half a second."""
-HANG_NS: Final = 10_000_000_000
-"""Nothing has started or ended for so long: something on the GPU hangs."""
 
 
 @cached(nogil=True)

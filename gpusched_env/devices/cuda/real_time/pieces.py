@@ -19,7 +19,7 @@ from gpusched_env.scenarios.program import HostOp
 
 ROWS: Final = 1024
 """Reports that are heard at once."""
-SLOTS: Final = 1 << 14
+LAUNCHES: Final = 1 << 14
 """Unfinished launches at most, of all tenants."""
 COMMANDS: Final = 1 << 20
 DECISIONS: Final = 1 << 16
@@ -102,7 +102,7 @@ def tables(
         reports=reports,
         events=np.array(events, np.int64),
         owners=np.full((len(events), len(Owner)), NONE, np.int64),
-        given=np.zeros(SLOTS, np.int64),
+        given=np.zeros(LAUNCHES, np.int64),
         told=np.zeros((ROWS, 4), np.int64),
         decided_ps=np.zeros(DECISIONS, np.int64),
         took=np.zeros((COMMANDS, 2), np.int64),

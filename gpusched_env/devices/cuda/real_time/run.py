@@ -13,7 +13,7 @@ from gpusched_env.devices.compiled.interval import NO_KNOBS, Standing
 from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.cuda.real_time.decider import Decider
 from gpusched_env.devices.cuda.real_time.loop import drive, note_own_command
-from gpusched_env.devices.cuda.real_time.pieces import SLOTS
+from gpusched_env.devices.cuda.real_time.pieces import LAUNCHES
 from gpusched_env.devices.cuda.real_time.tables import FAULT, HANGS, Count, Place, Tables
 from gpusched_env.errors import GpuError
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
@@ -130,5 +130,5 @@ class IntervalRun:
         if reason == HANGS:
             return GpuError("what is on the GPU neither starts nor ends")
         return GpuError(
-            f"this cannot be launched in compiled code: onto some SMs only, or with {SLOTS} others unfinished"
+            f"this cannot be launched in compiled code: onto some SMs only, or with {LAUNCHES} others unfinished"
         )

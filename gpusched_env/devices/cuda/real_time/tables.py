@@ -14,7 +14,11 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 REPORT_WORDS: Final = 3
-"""``Report`` in ``synthetic.cu``: start and end in the GPU's time, and how many blocks ran."""
+"""Of 8 bytes, of ``Report`` in ``synthetic.cu``: start and end in the GPU's time, and how many blocks ran."""
+LOOK_S: Final = 1e-3
+"""How often the driver is asked for errors while nothing happens."""
+HANG_S: Final = 10.0
+"""Nothing has started or ended for so long: something on the GPU hangs."""
 BY_PYTHON: Final = -1
 """In place of a command's code: Python gave it."""
 FAULT, HANGS, UNABLE, COMMANDED, GOES_ON = -1, -2, -3, -4, -5
