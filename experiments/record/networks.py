@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.record.language import NAMED, language_step
 from gpusched_env.experiments.record.physics import bodies_step
 
 Step = Callable[[], Any]
@@ -226,11 +227,14 @@ _NAMED: Final = re.compile(r"(?P<model>\w+)_infer_b(?P<batch>[1-9]\d*)")
 
 
 def network(name: str) -> NetworkBuilder:
-    """One of :data:`NETWORKS`, or any classification network of torchvision as ``<its name>_infer_b<batch>``.
+    """One of :data:`NETWORKS`, any classification network of torchvision as ``<its name>_infer_b<batch>``, or a step of
+    a language model (:data:`~gpusched_env.experiments.record.language.NAMED`).
 
     Raises:
         InputError: it is neither.
     """
+    if NAMED.fullmatch(name):
+        return NetworkBuilder((), functools.partial(language_step, name))
     named = _NAMED.fullmatch(name)
     if name in NETWORKS or named is None or not _in_torchvision(named["model"]):
         return _known(name, NETWORKS)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.record.cache import CACHE, Cached, cache_rows
 from gpusched_env.experiments.record.gpu import CupyRecorder, Recorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, Graphs, model_pairs
 from gpusched_env.experiments.record.held_out import draw
@@ -20,8 +21,8 @@ from gpusched_env.experiments.validate.recordings import KERNEL_SETS, TRACE_SUFF
 
 MEMORY: Final = "memory"
 """Programs with the memory that their kernels touch; recorded where it is asked for."""
-NETWORK_SETS: Final = (MODEL_PAIRS, TRACES)
-SETS: Final = (*known_sets(), *NETWORK_SETS)
+NETWORK_SETS: Final = (MODEL_PAIRS, TRACES, CACHE)
+SETS: Final = (*known_sets(), MODEL_PAIRS, TRACES)
 EXECUTION_SUFFIX: Final = ".execution.json"
 HELD: Final = "-held"
 """What the names of recordings end with in which no memory of an iteration is used again within it."""
@@ -31,7 +32,7 @@ Told = Callable[[Path, int], None]
 """Called after each row with its file and the number of rows there, or with a folder and its number of traces."""
 
 
-class Networks(Graphs, Protocol):
+class Networks(Graphs, Cached, Protocol):
     """What has the networks."""
 
     head: dict[str, Any]
@@ -60,7 +61,7 @@ class RecordingPlan:
     resume: bool = False
 
     def __post_init__(self) -> None:
-        known = (*SETS, MEMORY)
+        known = (*SETS, CACHE, MEMORY)
         for name in self.sets:
             if name not in known:
                 raise InputError(f"nothing called {name!r} can be recorded; {did_you_mean(name, known)}")
@@ -151,6 +152,9 @@ def _networks(plan: RecordingPlan, names: Sequence[str], told: Told, networks: N
         head = networks.head | ({} if plan.drawn is None else {"drawn": plan.drawn})
         rows = Rows(plan.folder, MODEL_PAIRS, head, resume=plan.resume)
         _write(rows, model_pairs(networks, names, list(rows.rows)), told)
+    if CACHE in plan.sets:
+        rows = Rows(plan.folder, CACHE, networks.head, resume=plan.resume)
+        _write(rows, cache_rows(networks, names, list(rows.rows)), told)
     if TRACES in plan.sets:
         _traces(plan, names, told, networks)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from gpusched_env.errors import GpuError, InputError
+from gpusched_env.experiments.record.cache import MEBIBYTES, KernelTime
 from gpusched_env.experiments.record.gpu import more_queues
 from gpusched_env.experiments.record.graphs import REPLAYS, Span
 from gpusched_env.experiments.record.networks import Step, network, program
@@ -22,6 +24,12 @@ EAGER_WARM_UP: Final = 10
 TIMED: Final = 20
 """Iterations without the profiler, from whose median the importer takes the host's speed."""
 PROFILED: Final = 3
+COLD: Final = 15
+"""Iterations of which a kernel's time is the median."""
+BARE: Final = 7
+"""The same where every operator comes behind a read of other memory."""
+BEHIND: Final = 40
+"""Replays behind a read of other memory."""
 
 
 class TorchReplay:
@@ -55,17 +63,17 @@ class TorchGraph:
             priority: of the stream, CUDA's convention.
         """
         self._gpu, self._cuda = gpu, gpu.torch.cuda
-        self._stream = self._cuda.Stream(priority=priority)
+        self.stream = self._cuda.Stream(priority=priority)
         self._graph = self._cuda.CUDAGraph()
         self._cuda.synchronize()
-        with self._cuda.stream(self._stream):
+        with self._cuda.stream(self.stream):
             for _ in range(WARM_UP):
                 step()
         self._cuda.synchronize()
-        with self._cuda.graph(self._graph, stream=self._stream):
+        with self._cuda.graph(self._graph, stream=self.stream):
             # Its memory is the graph's as long as somebody has it.
             self._result = step()
-        with self._cuda.stream(self._stream):
+        with self._cuda.stream(self.stream):
             for _ in range(WARM_UP):
                 self._graph.replay()
         self._cuda.synchronize()
@@ -73,7 +81,7 @@ class TorchGraph:
     def replay(self) -> TorchReplay:
         """Queue one behind those before it."""
         start, end = (self._cuda.Event(enable_timing=True) for _ in range(2))
-        with self._cuda.stream(self._stream):
+        with self._cuda.stream(self.stream):
             start.record()
             self._graph.replay()
             end.record()
@@ -120,7 +128,10 @@ class TorchGpu:
             )
         self.torch.manual_seed(0)
         self._steps: dict[str, Step] = {}
+        self._weights: dict[str, int] = {}
+        """Bytes that each took when it was built."""
         self._graphs: dict[tuple[str, int], TorchGraph] = {}
+        self._elsewhere: Any = None
         self.restart()
         properties = cuda.get_device_properties(0)
         self.head: dict[str, Any] = {
@@ -141,7 +152,9 @@ class TorchGpu:
     def _step(self, name: str) -> Step:
         """One eager iteration of a network."""
         if name not in self._steps:
+            before = self.torch.cuda.memory_allocated()
             self._steps[name] = network(name).build()
+            self._weights[name] = self.torch.cuda.memory_allocated() - before
         return self._steps[name]
 
     def graph(self, name: str, priority: int = 0) -> TorchGraph:
@@ -192,6 +205,118 @@ class TorchGpu:
             self._profile(holding(step) if held else step, path, execution)
         except RuntimeError as error:
             raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
+
+    def held_bytes(self, name: str) -> tuple[int, int]:
+        """Bytes that a network took when it was built, and the most that an iteration holds besides."""
+        step = self._step(name)
+        step()
+        before = self.torch.cuda.memory_allocated()
+        self.torch.cuda.reset_peak_memory_stats()
+        step()
+        return self._weights[name], int(self.torch.cuda.max_memory_allocated()) - before
+
+    def kernel_times(self, name: str) -> list[KernelTime]:
+        """The kernels of an eager network in order, as the L2 is emptied never, before iterations, before operators.
+
+        Raises:
+            GpuError: it cannot be built or run, or its kernels differ from one iteration to the next.
+        """
+        try:
+            step = self._step(name)
+            found = [
+                self._kernels(step, COLD),
+                self._kernels(self._behind_read(step), COLD),
+                self._kernels(self._reading_between(step), BARE),
+            ]
+        except RuntimeError as error:
+            raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
+        names = [[kernel for kernel, _ in one] for one in found]
+        if names.count(names[0]) != len(names):
+            raise GpuError(f"{name}: other kernels behind an empty L2; choose others with --networks")
+        times = zip(*([us for _, us in one] for one in found), strict=True)
+        return [KernelTime(kernel, *three) for kernel, three in zip(names[0], times, strict=True)]
+
+    def behind_us(self, name: str, mebibytes: int) -> float:
+        """A replay behind a read of so many MiB in the same stream, the median, us."""
+        graph = self.graph(name)
+        spans = []
+        for _ in range(WARM_UP + BEHIND):
+            with self.torch.cuda.stream(graph.stream):
+                self._read(mebibytes)
+                one = graph.replay()
+            self.torch.cuda.synchronize()
+            spans.append(one.span())
+        return 1e3 * statistics.median(span.end_ms - span.start_ms for span in spans[WARM_UP:])
+
+    def _read(self, mebibytes: int) -> None:
+        """Read memory that nobody else does."""
+        if self._elsewhere is None:
+            self._elsewhere = self.torch.ones(MEBIBYTES[-1] << 18, device="cuda")
+        if mebibytes > 0:
+            self._elsewhere[: mebibytes << 18].sum()
+
+    def _marked_read(self) -> None:
+        """Empty the L2, between two kernels that are nobody else's."""
+        self.torch.cuda._sleep(1)
+        self._read(MEBIBYTES[-1])
+        self.torch.cuda._sleep(1)
+
+    def _behind_read(self, step: Step) -> Step:
+        """``step`` behind something that empties the L2."""
+
+        def iteration() -> Any:
+            self._marked_read()
+            return step()
+
+        return iteration
+
+    def _reading_between(self, step: Step) -> Step:
+        """``step``, each of whose operators comes behind something that empties the L2."""
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        empty = self._marked_read
+
+        class Emptying(TorchDispatchMode):  # type: ignore[no-untyped-call]
+            def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                if not function.is_view:
+                    empty()
+                return function(*args, **(kwargs or {}))
+
+        def iteration() -> Any:
+            with Emptying():  # type: ignore[no-untyped-call]
+                return step()
+
+        return iteration
+
+    def _kernels(self, step: Step, count: int) -> list[tuple[str, float]]:
+        """Names and median times (us) of an iteration's kernels over iterations, without what empties the L2."""
+        from torch.profiler import ProfilerActivity, profile
+
+        for _ in range(WARM_UP):
+            step()
+        self.torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CUDA]) as running:
+            for _ in range(count):
+                step()
+                self.torch.cuda.synchronize()
+        on_gpu = self.torch.autograd.DeviceType.CUDA
+        events = sorted(running.profiler.kineto_results.events(), key=lambda event: event.start_ns())
+        own: list[Any] = []
+        emptying = False
+        for event in events:
+            if event.device_type() != on_gpu or event.name().startswith(("Mem", "Context")):
+                continue
+            if "spin_kernel" in event.name():
+                emptying = not emptying
+            elif not emptying:
+                own.append(event)
+        length, rest = divmod(len(own), count)
+        iterations = [own[first : first + length] for first in range(0, len(own), length)] if length else []
+        names = [[event.name() for event in one] for one in iterations]
+        if rest or not names or names.count(names[0]) != len(names):
+            raise RuntimeError("its kernels differ from one iteration to the next")
+        times = [statistics.median(event.duration_ns() for event in same) for same in zip(*iterations, strict=True)]
+        return [(kernel, ns / 1e3) for kernel, ns in zip(names[0], times, strict=True)]
 
     def _profile(self, step: Step, path: Path, execution: Path | None = None) -> None:
         from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
