@@ -6,6 +6,7 @@ none was looked at when the simulator was made.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -133,27 +134,65 @@ def _lstm(batch: int, steps: int) -> NetworkBuilder:
     return NetworkBuilder((), build)
 
 
-def _resnet50_training(batch: int) -> NetworkBuilder:
-    """A step of stochastic gradient descent, with bfloat16 autocast."""
+def _training(name: str, batch: int) -> NetworkBuilder:
+    """A step of stochastic gradient descent of a classification network of torchvision, with bfloat16 autocast."""
 
     def build() -> Step:
         torch = _torch()
-        model = import_module("torchvision").models.resnet50(weights=None).train().cuda()
-        descent = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-        images = torch.randn(batch, 3, 224, 224, device="cuda")
-        labels = torch.randint(0, 1000, (batch,), device="cuda")
-
-        def step() -> None:
-            descent.zero_grad()
-            # Casts of weights that were kept from before a capture would be no part of it.
-            with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
-                loss = torch.nn.functional.cross_entropy(model(images), labels)
-            loss.backward()
-            descent.step()
-
-        return step
+        model = import_module("torchvision").models.get_model(name, weights=None).cuda()
+        # Casts of weights that were kept from before a capture would be no part of it.
+        autocast = functools.partial(torch.autocast, "cuda", torch.bfloat16, cache_enabled=False)
+        return training_step(model, torch.randn(batch, 3, 224, 224, device="cuda"), autocast)
 
     return NetworkBuilder(("torchvision",), build)
+
+
+def _single(name: str, batch: int, trains: bool) -> NetworkBuilder:
+    """A classification network of torchvision in single precision with TF32: an inference or a training step."""
+
+    def build() -> Step:
+        torch = _torch()
+        # Of matrices; convolutions have TF32 by default.
+        torch.set_float32_matmul_precision("high")
+        model = import_module("torchvision").models.get_model(name, weights=None).cuda()
+        images = torch.randn(batch, 3, 224, 224, device="cuda")
+        return training_step(model, images) if trains else answering_step(model, images)
+
+    return NetworkBuilder(("torchvision",), build)
+
+
+def answering_step(model: Any, images: Any) -> Step:
+    """An inference in the precision of ``model``, whose answer is copied to the host."""
+    torch = _torch()
+    model.eval()
+
+    def step() -> Any:
+        with torch.inference_mode():
+            return model(images).cpu()
+
+    return step
+
+
+def training_step(model: Any, images: Any, precision: Callable[[], Any] = contextlib.nullcontext) -> Step:
+    """A step of stochastic gradient descent with momentum of a network of 1000 classes.
+
+    Args:
+        model: on a device.
+        images: on the same.
+        precision: makes the context of the forward pass.
+    """
+    torch = _torch()
+    descent = torch.optim.SGD(model.train().parameters(), lr=0.001, momentum=0.9)
+    labels = torch.randint(0, 1000, (len(images),), device=images.device)
+
+    def step() -> None:
+        descent.zero_grad()
+        with precision():
+            loss = torch.nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        descent.step()
+
+    return step
 
 
 NETWORKS: Final = {
@@ -168,7 +207,7 @@ NETWORKS: Final = {
     "bert_infer_b8_s128": _bert(8, 128),
     "gpt2_prefill_b1_s512": _gpt2_prefill(1, 512),
     "nasnetalarge_infer_b1": _timm("nasnetalarge", 1, 331),
-    "resnet50_train_b32": _resnet50_training(32),
+    "resnet50_train_b32": _training("resnet50", 32),
     "resnet18_infer_b1": _vision("resnet18", 1),
     "densenet121_infer_b1": _vision("densenet121", 1),
     "swin_t_infer_b1": _vision("swin_t", 1),
@@ -222,11 +261,12 @@ BACKGROUND: Final = (
     "maxvit_infer_b8",
 )
 MODES: Final = ("streams", "priority")
-_NAMED: Final = re.compile(r"(?P<model>\w+)_infer_b(?P<batch>[1-9]\d*)")
+_NAMED: Final = re.compile(r"(?P<model>\w+?)(?P<single>_fp32)?_(?P<task>infer|train)_b(?P<batch>[1-9]\d*)")
 
 
 def network(name: str) -> NetworkBuilder:
-    """One of :data:`NETWORKS`, or any classification network of torchvision as ``<its name>_infer_b<batch>``.
+    """One of :data:`NETWORKS`, or any classification network of torchvision: ``<its name>_infer_b<batch>`` or
+    ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32.
 
     Raises:
         InputError: it is neither.
@@ -234,7 +274,10 @@ def network(name: str) -> NetworkBuilder:
     named = _NAMED.fullmatch(name)
     if name in NETWORKS or named is None or not _in_torchvision(named["model"]):
         return _known(name, NETWORKS)
-    return _vision(named["model"], int(named["batch"]))
+    model, batch, trains = named["model"], int(named["batch"]), named["task"] == "train"
+    if named["single"]:
+        return _single(model, batch, trains)
+    return _training(model, batch) if trains else _vision(model, batch)
 
 
 def _in_torchvision(model: str) -> bool:

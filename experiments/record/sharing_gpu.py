@@ -1,0 +1,275 @@
+"""The GPU at hand shared by two tasks: threads of this process on streams of their own, or two processes."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import multiprocessing
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any, Final, Protocol
+
+from gpusched_env.errors import GpuError, InputError
+from gpusched_env.experiments.record.compiled_task import CompiledTask
+from gpusched_env.experiments.record.eager_task import EagerTask
+from gpusched_env.experiments.record.gpu import more_queues
+from gpusched_env.experiments.record.sharing import SECONDS, WARM_UP, Spans, Task, Together
+from gpusched_env.versions import versions
+
+AGES_S: Final = 1e9
+"""Until somebody stops it."""
+HEAD_START_S: Final = 0.2
+"""By which a training runs before requests begin."""
+PATIENCE_S: Final = 120.0
+"""For an answer of the other process, which has to load PyTorch."""
+
+
+class Repeated(Protocol):
+    """A task that is ready."""
+
+    def repeat(self, stop: ctypes.c_int, seconds: float, most: int = ...) -> Spans:
+        """Iterations until ``stop`` is set, the time is over or there are so many."""
+
+    def free(self) -> None:
+        """Give its memory back."""
+
+
+def torchvision(name: str) -> Any:
+    """A network of torchvision with random weights, on the CPU."""
+    return getattr(import_module("torchvision").models, name)(weights=None)
+
+
+class Tasks:
+    """Tasks of this process that are ready, all of one launcher."""
+
+    def __init__(self, device: str, network: Callable[[str], Any]) -> None:
+        """
+        Args:
+            device: ``cuda`` or ``cpu``.
+            network: makes one by its name, on the CPU.
+        """
+        more_queues()
+        self.torch = import_module("torch")
+        self.torch.manual_seed(0)
+        # TF32 for matrices as for convolutions, which have it by default.
+        self.torch.set_float32_matmul_precision("high")
+        self.device, self.network = device, network
+        self._ready: dict[tuple[Task, int], Repeated] = {}
+
+    def ready(self, task: Task, priority: int = 0) -> Repeated:
+        """A task that has run a few times on a stream of a priority.
+
+        Raises:
+            GpuError: it cannot be run.
+        """
+        key = task, priority
+        if any(other.launcher != task.launcher for other, _ in self._ready):
+            self.clear()
+        if key not in self._ready:
+            stream = self.torch.cuda.Stream(priority=priority) if self.device == "cuda" else None
+            made = CompiledTask if task.launcher == "compiled" else EagerTask
+            one: Repeated = made(task, self.network(task.network), self.device, stream)
+            self._ready[key] = one
+            self.synchronize()
+            one.repeat(ctypes.c_int(0), AGES_S, WARM_UP[task.trains])
+        return self._ready[key]
+
+    def synchronize(self) -> None:
+        """Wait for all streams."""
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
+
+    def clear(self) -> None:
+        """Give all memory back."""
+        for task in self._ready.values():
+            task.free()
+        self._ready.clear()
+        gc.collect()
+        if self.device == "cuda":
+            self.torch.cuda.empty_cache()
+
+
+class TorchSharing:
+    """Tasks that share the GPU at hand."""
+
+    def __init__(
+        self, device: str = "cuda", network: Callable[[str], Any] = torchvision, seconds: float = SECONDS
+    ) -> None:
+        """
+        Args:
+            device: ``cuda``, or ``cpu`` to try the programs out.
+            network: makes a network by its name; it can be pickled.
+            seconds: of requests.
+
+        Raises:
+            InputError: PyTorch sees no GPU.
+        """
+        self._tasks = Tasks(device, network)
+        torch = self._tasks.torch
+        if device == "cuda" and not torch.cuda.is_available():
+            raise InputError("PyTorch sees no GPU; recording how tasks share one needs it")
+        self._device, self._network, self._seconds = device, network, seconds
+        properties = torch.cuda.get_device_properties(0) if device == "cuda" else None
+        self.head: dict[str, Any] = {
+            "gpu": platform.processor() if properties is None else str(properties.name),
+            "torch": versions()["torch"],
+            "torchvision": getattr(sys.modules.get("torchvision"), "__version__", None),
+            "cuda": torch.version.cuda,
+            "python": platform.python_version(),
+            "cpus": os.cpu_count(),
+            "unit": "us",
+            "seconds": seconds,
+        }
+        """Of the file of rows."""
+
+    def alone(self, task: Task) -> tuple[Spans, int]:
+        """Iterations of a task alone, and the most memory that was in use in them, bytes."""
+        cuda = self._tasks.torch.cuda if self._device == "cuda" else None
+        ready = self._tasks.ready(task)
+        if cuda is not None:
+            cuda.reset_peak_memory_stats()
+        spans = ready.repeat(ctypes.c_int(0), self._seconds)
+        return spans, 0 if cuda is None else int(cuda.max_memory_allocated())
+
+    def threads(self, front: Task, behind: Task, priority: int) -> Together:
+        """As two threads of this process, each with a stream of its own."""
+        ready = self._tasks.ready(behind), self._tasks.ready(front, priority)
+        stop = ctypes.c_int(0)
+        with Beside(lambda: ready[0].repeat(stop, AGES_S), stop) as beside:
+            spans = ready[1].repeat(ctypes.c_int(0), self._seconds)
+        return Together(spans, beside.result())
+
+    def locked(self, front: Task) -> Spans:
+        """Beside a thread that only runs Python."""
+        ready, stop = self._tasks.ready(front), ctypes.c_int(0)
+
+        def count() -> int:
+            counted = 0
+            while not stop.value:
+                counted += 1
+            return counted
+
+        with Beside(count, stop):
+            return ready.repeat(ctypes.c_int(0), self._seconds)
+
+    def processes(self, front: Task, behind: Task) -> Together:
+        """As two processes, each with a context of its own, which the GPU runs in turns."""
+        # Nothing of the training in this process: both together might not fit.
+        self._tasks.clear()
+        ready = self._tasks.ready(front)
+        with OtherProcess(self._device, self._network, behind) as other:
+            other.go()
+            threading.Event().wait(HEAD_START_S)
+            spans = ready.repeat(ctypes.c_int(0), self._seconds)
+            return Together(spans, other.stopped())
+
+    def clear(self) -> None:
+        """Give up what is ready."""
+        self._tasks.clear()
+
+
+class Beside:
+    """Something that a thread does until it is told to stop; its error is raised at the end."""
+
+    def __init__(self, does: Callable[[], Any], stop: ctypes.c_int) -> None:
+        """
+        Args:
+            does: until ``stop`` is set.
+            stop: is set at the end.
+        """
+        self._stop, self._found = stop, []  # type: ctypes.c_int, list[Any]
+        self._error: BaseException | None = None
+
+        def run() -> None:
+            try:
+                self._found.append(does())
+            except Exception as error:
+                self._error = error
+
+        self._thread = threading.Thread(target=run)
+
+    def __enter__(self) -> Beside:
+        self._thread.start()
+        self._thread.join(HEAD_START_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.value = 1
+        self._thread.join()
+        if self._error is not None:
+            raise GpuError(f"beside it: {self._error}") from self._error
+
+    def result(self) -> Any:
+        """What it returned."""
+        return self._found[0]
+
+
+class OtherProcess:
+    """Another process with a task that is ready."""
+
+    def __init__(self, device: str, network: Callable[[str], Any], task: Task) -> None:
+        """
+        Raises:
+            GpuError: it does not get ready.
+        """
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, device, network, task), daemon=True)
+        self._process.start()
+        theirs.close()
+        try:
+            self._answer()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> OtherProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipe.close()
+        self._process.join(PATIENCE_S / 4)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def go(self) -> None:
+        """Start its task, again and again."""
+        self._pipe.send("go")
+
+    def stopped(self) -> Spans:
+        """Stop it; what it did."""
+        self._pipe.send("stop")
+        spans: Spans = self._answer()
+        return spans
+
+    def _answer(self) -> Any:
+        if not self._pipe.poll(PATIENCE_S):
+            raise GpuError(f"the other process does not answer within {PATIENCE_S:.0f} s")
+        try:
+            answer = self._pipe.recv()
+        except EOFError:
+            raise GpuError("the other process has ended") from None
+        if isinstance(answer, str):
+            raise GpuError(f"the other process: {answer}")
+        return answer
+
+
+def serve(pipe: Connection, device: str, network: Callable[[str], Any], task: Task) -> None:
+    """What the other process does: get ready, start when told to, stop when told to, or when nobody is left to tell."""
+    try:
+        ready, stop = Tasks(device, network).ready(task), ctypes.c_int(0)
+        pipe.send(None)
+        pipe.recv()
+        with Beside(lambda: ready.repeat(stop, AGES_S), stop) as beside:
+            pipe.recv()
+        pipe.send(beside.result())
+    except EOFError:
+        return
+    except Exception as error:
+        pipe.send(f"{type(error).__name__}: {error}")
