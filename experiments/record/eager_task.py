@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from gpusched_env.experiments.record.networks import Step, answering_step, training_step
 from gpusched_env.experiments.record.sharing import Spans, Task
+from gpusched_env.experiments.record.steps import Step, answering_step, training_step
 
 MOST: Final = 100_000
 """Iterations of a call, at most."""

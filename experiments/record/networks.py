@@ -6,7 +6,6 @@ none was looked at when the simulator was made.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,9 +15,7 @@ from typing import Any, Final
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.record.physics import bodies_step
-
-Step = Callable[[], Any]
-"""One iteration, on whatever stream is current; it may be captured as a CUDA graph."""
+from gpusched_env.experiments.record.steps import Step, answering_step, training_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,40 +156,6 @@ def _single(name: str, batch: int, trains: bool) -> NetworkBuilder:
         return training_step(model, images) if trains else answering_step(model, images)
 
     return NetworkBuilder(("torchvision",), build)
-
-
-def answering_step(model: Any, images: Any) -> Step:
-    """An inference in the precision of ``model``, whose answer is copied to the host."""
-    torch = _torch()
-    model.eval()
-
-    def step() -> Any:
-        with torch.inference_mode():
-            return model(images).cpu()
-
-    return step
-
-
-def training_step(model: Any, images: Any, precision: Callable[[], Any] = contextlib.nullcontext) -> Step:
-    """A step of stochastic gradient descent with momentum of a network of 1000 classes.
-
-    Args:
-        model: on a device.
-        images: on the same.
-        precision: makes the context of the forward pass.
-    """
-    torch = _torch()
-    descent = torch.optim.SGD(model.train().parameters(), lr=0.001, momentum=0.9)
-    labels = torch.randint(0, 1000, (len(images),), device=images.device)
-
-    def step() -> None:
-        descent.zero_grad()
-        with precision():
-            loss = torch.nn.functional.cross_entropy(model(images), labels)
-        loss.backward()
-        descent.step()
-
-    return step
 
 
 NETWORKS: Final = {

@@ -3,95 +3,24 @@
 from __future__ import annotations
 
 import ctypes
-import gc
-import multiprocessing
+import importlib.util
 import os
 import platform
-import sys
 import threading
 from collections.abc import Callable
-from importlib import import_module
-from multiprocessing.connection import Connection
-from typing import Any, Final, Protocol
+from importlib import import_module, metadata
+from typing import Any
 
-from gpusched_env.errors import GpuError, InputError
-from gpusched_env.experiments.record.compiled_task import CompiledTask
-from gpusched_env.experiments.record.eager_task import EagerTask
-from gpusched_env.experiments.record.gpu import more_queues
-from gpusched_env.experiments.record.sharing import SECONDS, WARM_UP, Spans, Task, Together
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.record.other_tasks import HEAD_START_S, Beside, OtherProcess
+from gpusched_env.experiments.record.ready_tasks import AGES_S, Tasks
+from gpusched_env.experiments.record.sharing import SECONDS, Spans, Task, Together
 from gpusched_env.versions import versions
-
-AGES_S: Final = 1e9
-"""Until somebody stops it."""
-HEAD_START_S: Final = 0.2
-"""By which a training runs before requests begin."""
-PATIENCE_S: Final = 120.0
-"""For an answer of the other process, which has to load PyTorch."""
-
-
-class Repeated(Protocol):
-    """A task that is ready."""
-
-    def repeat(self, stop: ctypes.c_int, seconds: float, most: int = ...) -> Spans:
-        """Iterations until ``stop`` is set, the time is over or there are so many."""
-
-    def free(self) -> None:
-        """Give its memory back."""
 
 
 def torchvision(name: str) -> Any:
     """A network of torchvision with random weights, on the CPU."""
-    return getattr(import_module("torchvision").models, name)(weights=None)
-
-
-class Tasks:
-    """Tasks of this process that are ready, all of one launcher."""
-
-    def __init__(self, device: str, network: Callable[[str], Any]) -> None:
-        """
-        Args:
-            device: ``cuda`` or ``cpu``.
-            network: makes one by its name, on the CPU.
-        """
-        more_queues()
-        self.torch = import_module("torch")
-        self.torch.manual_seed(0)
-        # TF32 for matrices as for convolutions, which have it by default.
-        self.torch.set_float32_matmul_precision("high")
-        self.device, self.network = device, network
-        self._ready: dict[tuple[Task, int], Repeated] = {}
-
-    def ready(self, task: Task, priority: int = 0) -> Repeated:
-        """A task that has run a few times on a stream of a priority.
-
-        Raises:
-            GpuError: it cannot be run.
-        """
-        key = task, priority
-        if any(other.launcher != task.launcher for other, _ in self._ready):
-            self.clear()
-        if key not in self._ready:
-            stream = self.torch.cuda.Stream(priority=priority) if self.device == "cuda" else None
-            made = CompiledTask if task.launcher == "compiled" else EagerTask
-            one: Repeated = made(task, self.network(task.network), self.device, stream)
-            self._ready[key] = one
-            self.synchronize()
-            one.repeat(ctypes.c_int(0), AGES_S, WARM_UP[task.trains])
-        return self._ready[key]
-
-    def synchronize(self) -> None:
-        """Wait for all streams."""
-        if self.device == "cuda":
-            self.torch.cuda.synchronize()
-
-    def clear(self) -> None:
-        """Give all memory back."""
-        for task in self._ready.values():
-            task.free()
-        self._ready.clear()
-        gc.collect()
-        if self.device == "cuda":
-            self.torch.cuda.empty_cache()
+    return import_module("torchvision").models.get_model(name, weights=None)
 
 
 class TorchSharing:
@@ -107,8 +36,11 @@ class TorchSharing:
             seconds: of requests.
 
         Raises:
-            InputError: PyTorch sees no GPU.
+            InputError: PyTorch or torchvision is not installed, or PyTorch sees no GPU.
         """
+        for package in ("torch", "torchvision") if network is torchvision else ("torch",):
+            if importlib.util.find_spec(package) is None:
+                raise InputError(f"recording how tasks share a GPU needs {package}: pip install {package}")
         self._tasks = Tasks(device, network)
         torch = self._tasks.torch
         if device == "cuda" and not torch.cuda.is_available():
@@ -118,7 +50,7 @@ class TorchSharing:
         self.head: dict[str, Any] = {
             "gpu": platform.processor() if properties is None else str(properties.name),
             "torch": versions()["torch"],
-            "torchvision": getattr(sys.modules.get("torchvision"), "__version__", None),
+            "torchvision": _version("torchvision"),
             "cuda": torch.version.cuda,
             "python": platform.python_version(),
             "cpus": os.cpu_count(),
@@ -173,103 +105,8 @@ class TorchSharing:
         self._tasks.clear()
 
 
-class Beside:
-    """Something that a thread does until it is told to stop; its error is raised at the end."""
-
-    def __init__(self, does: Callable[[], Any], stop: ctypes.c_int) -> None:
-        """
-        Args:
-            does: until ``stop`` is set.
-            stop: is set at the end.
-        """
-        self._stop, self._found = stop, []  # type: ctypes.c_int, list[Any]
-        self._error: BaseException | None = None
-
-        def run() -> None:
-            try:
-                self._found.append(does())
-            except Exception as error:
-                self._error = error
-
-        self._thread = threading.Thread(target=run)
-
-    def __enter__(self) -> Beside:
-        self._thread.start()
-        self._thread.join(HEAD_START_S)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.value = 1
-        self._thread.join()
-        if self._error is not None:
-            raise GpuError(f"beside it: {self._error}") from self._error
-
-    def result(self) -> Any:
-        """What it returned."""
-        return self._found[0]
-
-
-class OtherProcess:
-    """Another process with a task that is ready."""
-
-    def __init__(self, device: str, network: Callable[[str], Any], task: Task) -> None:
-        """
-        Raises:
-            GpuError: it does not get ready.
-        """
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, device, network, task), daemon=True)
-        self._process.start()
-        theirs.close()
-        try:
-            self._answer()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __enter__(self) -> OtherProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pipe.close()
-        self._process.join(PATIENCE_S / 4)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-    def go(self) -> None:
-        """Start its task, again and again."""
-        self._pipe.send("go")
-
-    def stopped(self) -> Spans:
-        """Stop it; what it did."""
-        self._pipe.send("stop")
-        spans: Spans = self._answer()
-        return spans
-
-    def _answer(self) -> Any:
-        if not self._pipe.poll(PATIENCE_S):
-            raise GpuError(f"the other process does not answer within {PATIENCE_S:.0f} s")
-        try:
-            answer = self._pipe.recv()
-        except EOFError:
-            raise GpuError("the other process has ended") from None
-        if isinstance(answer, str):
-            raise GpuError(f"the other process: {answer}")
-        return answer
-
-
-def serve(pipe: Connection, device: str, network: Callable[[str], Any], task: Task) -> None:
-    """What the other process does: get ready, start when told to, stop when told to, or when nobody is left to tell."""
+def _version(package: str) -> str | None:
     try:
-        ready, stop = Tasks(device, network).ready(task), ctypes.c_int(0)
-        pipe.send(None)
-        pipe.recv()
-        with Beside(lambda: ready.repeat(stop, AGES_S), stop) as beside:
-            pipe.recv()
-        pipe.send(beside.result())
-    except EOFError:
-        return
-    except Exception as error:
-        pipe.send(f"{type(error).__name__}: {error}")
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -22,6 +22,7 @@ from gpusched_env.experiments.record import compiled_task
 from gpusched_env.experiments.record.compiled_task import TRACED_PIXELS, CompiledTask
 from gpusched_env.experiments.record.eager_task import EagerTask
 from gpusched_env.experiments.record.networks import network
+from gpusched_env.experiments.record.other_tasks import Beside, OtherProcess
 from gpusched_env.experiments.record.run import RecordingPlan, record
 from gpusched_env.experiments.record.sharing import (
     HOSTS_ONLY,
@@ -34,7 +35,7 @@ from gpusched_env.experiments.record.sharing import (
     Together,
     figures,
 )
-from gpusched_env.experiments.record.sharing_gpu import Beside, OtherProcess, TorchSharing
+from gpusched_env.experiments.record.sharing_gpu import TorchSharing
 
 WHATS = {"alone", "streams", "priority streams", "hosts only", "lock only", "time slicing"}
 
@@ -286,6 +287,14 @@ def test_an_error_of_the_other_thread_is_told() -> None:
     with pytest.raises(GpuError, match="beside it: out of memory"), Beside(fails, stop):
         pass
     assert stop.value == 1
+
+
+def test_without_torchvision_or_a_gpu_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="PyTorch sees no GPU"):
+        TorchSharing("cuda", small)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "torchvision" else name)
+    with pytest.raises(InputError, match="needs torchvision: pip install torchvision"):
+        TorchSharing()
 
 
 def test_warm_up_is_not_counted() -> None:
