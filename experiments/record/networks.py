@@ -16,9 +16,7 @@ from typing import Any, Final
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.record.language import NAMED, language_step
 from gpusched_env.experiments.record.physics import bodies_step
-
-Step = Callable[[], Any]
-"""One iteration, on whatever stream is current; it may be captured as a CUDA graph."""
+from gpusched_env.experiments.record.steps import Step, answering_step, training_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,25 +132,29 @@ def _lstm(batch: int, steps: int) -> NetworkBuilder:
     return NetworkBuilder((), build)
 
 
-def _resnet50_training(batch: int) -> NetworkBuilder:
-    """A step of stochastic gradient descent, with bfloat16 autocast."""
+def _training(name: str, batch: int) -> NetworkBuilder:
+    """A step of stochastic gradient descent of a classification network of torchvision, with bfloat16 autocast."""
 
     def build() -> Step:
         torch = _torch()
-        model = import_module("torchvision").models.resnet50(weights=None).train().cuda()
-        descent = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        model = import_module("torchvision").models.get_model(name, weights=None).cuda()
+        # Casts of weights that were kept from before a capture would be no part of it.
+        autocast = functools.partial(torch.autocast, "cuda", torch.bfloat16, cache_enabled=False)
+        return training_step(model, torch.randn(batch, 3, 224, 224, device="cuda"), autocast)
+
+    return NetworkBuilder(("torchvision",), build)
+
+
+def _single(name: str, batch: int, trains: bool) -> NetworkBuilder:
+    """A classification network of torchvision in single precision with TF32: an inference or a training step."""
+
+    def build() -> Step:
+        torch = _torch()
+        # Of matrices; convolutions have TF32 by default.
+        torch.set_float32_matmul_precision("high")
+        model = import_module("torchvision").models.get_model(name, weights=None).cuda()
         images = torch.randn(batch, 3, 224, 224, device="cuda")
-        labels = torch.randint(0, 1000, (batch,), device="cuda")
-
-        def step() -> None:
-            descent.zero_grad()
-            # Casts of weights that were kept from before a capture would be no part of it.
-            with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
-                loss = torch.nn.functional.cross_entropy(model(images), labels)
-            loss.backward()
-            descent.step()
-
-        return step
+        return training_step(model, images) if trains else answering_step(model, images)
 
     return NetworkBuilder(("torchvision",), build)
 
@@ -169,7 +171,7 @@ NETWORKS: Final = {
     "bert_infer_b8_s128": _bert(8, 128),
     "gpt2_prefill_b1_s512": _gpt2_prefill(1, 512),
     "nasnetalarge_infer_b1": _timm("nasnetalarge", 1, 331),
-    "resnet50_train_b32": _resnet50_training(32),
+    "resnet50_train_b32": _training("resnet50", 32),
     "resnet18_infer_b1": _vision("resnet18", 1),
     "densenet121_infer_b1": _vision("densenet121", 1),
     "swin_t_infer_b1": _vision("swin_t", 1),
@@ -223,12 +225,13 @@ BACKGROUND: Final = (
     "maxvit_infer_b8",
 )
 MODES: Final = ("streams", "priority")
-_NAMED: Final = re.compile(r"(?P<model>\w+)_infer_b(?P<batch>[1-9]\d*)")
+_NAMED: Final = re.compile(r"(?P<model>\w+?)(?P<single>_fp32)?_(?P<task>infer|train)_b(?P<batch>[1-9]\d*)")
 
 
 def network(name: str) -> NetworkBuilder:
-    """One of :data:`NETWORKS`, any classification network of torchvision as ``<its name>_infer_b<batch>``, or a step of
-    a language model (:data:`~gpusched_env.experiments.record.language.NAMED`).
+    """One of :data:`NETWORKS`, any classification network of torchvision (``<its name>_infer_b<batch>`` or
+    ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32), or a step of a language
+    model (:data:`~gpusched_env.experiments.record.language.NAMED`).
 
     Raises:
         InputError: it is neither.
@@ -238,7 +241,10 @@ def network(name: str) -> NetworkBuilder:
     named = _NAMED.fullmatch(name)
     if name in NETWORKS or named is None or not _in_torchvision(named["model"]):
         return _known(name, NETWORKS)
-    return _vision(named["model"], int(named["batch"]))
+    model, batch, trains = named["model"], int(named["batch"]), named["task"] == "train"
+    if named["single"]:
+        return _single(model, batch, trains)
+    return _training(model, batch) if trains else _vision(model, batch)
 
 
 def _in_torchvision(model: str) -> bool:

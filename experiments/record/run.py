@@ -16,6 +16,9 @@ from gpusched_env.experiments.record.held_out import draw
 from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, program
 from gpusched_env.experiments.record.rows import SUFFIX, Rows, read_lines
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
+from gpusched_env.experiments.record.sharing import QUICK as QUICK_SHARING
+from gpusched_env.experiments.record.sharing import SHARING, TRAININGS, SharedGpu, sharing
+from gpusched_env.experiments.record.sharing_gpu import TorchSharing
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
 from gpusched_env.experiments.validate.recordings import KERNEL_SETS, TRACE_SUFFIX, TRACES, find_all
 
@@ -61,7 +64,7 @@ class RecordingPlan:
     resume: bool = False
 
     def __post_init__(self) -> None:
-        known = (*SETS, CACHE, MEMORY)
+        known = (*SETS, CACHE, MEMORY, SHARING)
         for name in self.sets:
             if name not in known:
                 raise InputError(f"nothing called {name!r} can be recorded; {did_you_mean(name, known)}")
@@ -75,6 +78,7 @@ def record(
     *,
     gpu: Callable[[], Recorder] = CupyRecorder,
     networks: Callable[[], Networks] = TorchGpu,
+    shared: Callable[[], SharedGpu] = TorchSharing,
 ) -> None:
     """Record what a plan says.
 
@@ -83,6 +87,7 @@ def record(
         told: of progress.
         gpu: makes what runs synthetic kernels.
         networks: makes what has the networks.
+        shared: makes what tasks share.
 
     Raises:
         InputError: something that is needed is missing, or a file is in the way.
@@ -97,13 +102,18 @@ def record(
     programs = chosen(plan.networks or PROGRAMS, program) if MEMORY in plan.sets else []
     if any(name in plan.sets for name in known_sets()):
         _synthetic(plan, told, gpu())
+    if SHARING in plan.sets:
+        there = shared()
+        rows = Rows(plan.folder, SHARING, there.head, resume=plan.resume)
+        _write(rows, sharing(there, QUICK_SHARING if plan.quick else tuple(TRAININGS), list(rows.rows)), told)
+        there.clear()
     if not names and not programs:
         return
-    there = networks()
+    made = networks()
     if names:
-        _networks(plan, names, told, there)
+        _networks(plan, names, told, made)
     if programs:
-        _memory(plan, programs, told, there)
+        _memory(plan, programs, told, made)
 
 
 def _of_plan(plan: RecordingPlan) -> Sequence[str]:

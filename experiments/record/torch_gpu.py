@@ -14,7 +14,8 @@ from gpusched_env.errors import GpuError, InputError
 from gpusched_env.experiments.record.cache import MEBIBYTES, KernelTime
 from gpusched_env.experiments.record.gpu import more_queues
 from gpusched_env.experiments.record.graphs import REPLAYS, Span
-from gpusched_env.experiments.record.networks import Step, network, program
+from gpusched_env.experiments.record.networks import network, program
+from gpusched_env.experiments.record.steps import Step
 from gpusched_env.versions import versions
 
 WARM_UP: Final = 3

@@ -1,0 +1,152 @@
+"""Inference beside training under what shares a GPU: the rows of ``sharing.jsonl``.
+
+Time slicing has two processes, streams have two threads of one process. Those threads slow each other by the lock of
+Python's interpreter where Python launches the kernels; where compiled code does they cannot. Both are recorded, and
+what the threads cost each other without a GPU to share: beside a training that hardly uses it (``hosts only``), and
+beside a thread that only runs Python and takes the lock whenever it can (``lock only``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.errors import GpuError
+
+SHARING: Final = "sharing"
+Spans = NDArray[np.float64]
+"""Start and end of every iteration, s; shape (iterations, 2)."""
+TRAININGS: Final[Mapping[str, int]] = {"vgg19": 128, "densenet201": 64, "resnet152": 64}
+"""Networks of Gilman and Walls (2021), who ran the inference of each beside its own training, with the batch of the
+training. They took the largest that fits into 24 GB; these are powers of two that do, see ``memory_bytes``."""
+QUICK: Final = ("vgg19",)
+PIXELS: Final = 224
+HOSTS_ONLY: Final = ("resnet50", 2, 32)
+"""A training that hardly uses the GPU: network, batch, edge of the images. That of VGG-19 is no such: its weights alone
+keep the GPU busy."""
+LAUNCHERS: Final = ("compiled", "eager")
+"""What launches kernels: a loop in C++, outside the interpreter's lock, or Python."""
+SECONDS: Final = 2.0
+"""Of requests one after the other, and of training alone."""
+WARM_UP: Final = {False: 20, True: 4}
+"""Requests and training steps that are not counted."""
+URGENT: Final = -5
+"""Priority of the stream of requests in ``priority streams``; PyTorch takes the nearest that there is."""
+
+
+class Task(NamedTuple):
+    """Iterations of a network."""
+
+    network: str
+    """Of torchvision."""
+    trains: bool
+    batch: int = 1
+    pixels: int = PIXELS
+    """Edge of the images."""
+    launcher: str = LAUNCHERS[0]
+    """Of :data:`LAUNCHERS`."""
+
+
+class Together(NamedTuple):
+    """Iterations of two tasks side by side."""
+
+    front: Spans
+    behind: Spans
+
+
+class SharedGpu(Protocol):
+    """A GPU that tasks share."""
+
+    head: dict[str, Any]
+
+    def alone(self, task: Task) -> tuple[Spans, int]:
+        """Iterations of a task alone, and the most memory that was in use, bytes."""
+
+    def threads(self, front: Task, behind: Task, priority: int) -> Together:
+        """As two threads of this process; ``priority`` of the first one's stream, CUDA's convention."""
+
+    def processes(self, front: Task, behind: Task) -> Together:
+        """As two processes."""
+
+    def locked(self, front: Task) -> Spans:
+        """Beside a thread that only runs Python."""
+
+    def clear(self) -> None:
+        """Give up what is ready, after a failure."""
+
+
+def sharing(gpu: SharedGpu, networks: Sequence[str], there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows that are still missing. What fails gives a row with ``error``, and is tried again another time.
+
+    Args:
+        gpu: runs the tasks.
+        networks: of :data:`TRAININGS`.
+        there: rows that are recorded.
+    """
+    done = {(row["inference"], row["form"], row["what"]) for row in there if "error" not in row}
+    for network in networks:
+        # Both launchers' threads before processes: a second process's memory is not there while threads run.
+        for whats in (("alone", "streams", "priority streams", "hosts only", "lock only"), ("time slicing",)):
+            for launcher in LAUNCHERS:
+                for what in whats:
+                    if (network, launcher, what) not in done:
+                        yield _row(gpu, network, launcher, what)
+
+
+def _row(gpu: SharedGpu, network: str, launcher: str, what: str) -> dict[str, Any]:
+    front = Task(network, False, launcher=launcher)
+    behind = Task(network, True, TRAININGS[network], launcher=launcher)
+    if what == "hosts only":
+        small, batch, pixels = HOSTS_ONLY
+        behind = Task(small, True, batch, pixels, launcher)
+    row = {
+        "what": what,
+        "form": launcher,
+        "inference": network,
+        "training": None if what == "lock only" else behind.network,
+        "batch": None if what == "lock only" else behind.batch,
+    }
+    try:
+        return row | _measured(gpu, front, behind, what)
+    except (GpuError, RuntimeError, OSError, EOFError) as error:
+        gpu.clear()
+        return row | {"error": f"{type(error).__name__}: {error}"[:2000]}
+
+
+def _measured(gpu: SharedGpu, front: Task, behind: Task, what: str) -> dict[str, Any]:
+    if what == "alone":
+        requests, _ = gpu.alone(front)
+        steps, memory_bytes = gpu.alone(behind)
+        return {"inference_us": figures(requests), "training_us": figures(steps), "memory_bytes": memory_bytes}
+    if what == "lock only":
+        return {"inference_us": figures(gpu.locked(front))}
+    if what == "time slicing":
+        return _both(gpu.processes(front, behind))
+    if what == "hosts only":
+        alone = figures(gpu.alone(behind)[0])
+        return {"alone_training_us": alone, **_both(gpu.threads(front, behind, URGENT))}
+    return _both(gpu.threads(front, behind, URGENT if what == "priority streams" else 0))
+
+
+def _both(found: Together) -> dict[str, Any]:
+    """Figures of two tasks; of the training those steps that began and ended while there were requests."""
+    start_s, end_s = found.front[0, 0], found.front[-1, 1]
+    within = (found.behind[:, 0] >= start_s) & (found.behind[:, 1] <= end_s)
+    return {"inference_us": figures(found.front), "training_us": figures(found.behind[within])}
+
+
+def figures(spans: Spans) -> dict[str, float | int | None]:
+    """Number, mean, median, standard deviation and 99th percentile (us) of iterations; ``None`` if there are none."""
+    if not len(spans):
+        return {"n": 0, "mean_us": None, "median_us": None, "std_us": None, "p99_us": None}
+    times_us = (spans[:, 1] - spans[:, 0]) * 1e6
+    found = {
+        "mean_us": times_us.mean(),
+        "median_us": np.median(times_us),
+        "std_us": times_us.std(),
+        "p99_us": np.percentile(times_us, 99),
+    }
+    return {"n": len(spans), **{name: round(float(value), 1) for name, value in found.items()}}

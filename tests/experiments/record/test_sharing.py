@@ -1,0 +1,309 @@
+"""Tasks that share a GPU, without one: what rows are recorded, what counts, and the launchers on the CPU."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.errors import GpuError, InputError
+from gpusched_env.experiments.record import compiled_task
+from gpusched_env.experiments.record.compiled_task import TRACED_PIXELS, CompiledTask
+from gpusched_env.experiments.record.eager_task import EagerTask
+from gpusched_env.experiments.record.networks import network
+from gpusched_env.experiments.record.other_tasks import Beside, OtherProcess
+from gpusched_env.experiments.record.run import RecordingPlan, record
+from gpusched_env.experiments.record.sharing import (
+    HOSTS_ONLY,
+    LAUNCHERS,
+    TRAININGS,
+    URGENT,
+    WARM_UP,
+    Spans,
+    Task,
+    Together,
+    figures,
+)
+from gpusched_env.experiments.record.sharing_gpu import TorchSharing
+
+WHATS = {"alone", "streams", "priority streams", "hosts only", "lock only", "time slicing"}
+
+
+def spans(*pairs: tuple[float, float]) -> Spans:
+    return np.array(pairs, dtype=np.float64).reshape(-1, 2)
+
+
+class FakeShared:
+    """Requests from 1 s to 4 s, beside steps of which one begins before them and one ends after them."""
+
+    def __init__(self, broken: Sequence[str] = ()) -> None:
+        self.head: dict[str, Any] = {"gpu": "fake", "unit": "us"}
+        self.broken, self.calls, self.cleared = broken, list[tuple[Any, ...]](), 0
+
+    def _asked(self, how: str, *of: Any) -> None:
+        self.calls.append((how, *of))
+        if how in self.broken:
+            raise GpuError(f"{how} is broken")
+
+    def alone(self, task: Task) -> tuple[Spans, int]:
+        self._asked("alone", task)
+        return spans((0.0, 0.25), (0.25, 1.0)), 12_000
+
+    def threads(self, front: Task, behind: Task, priority: int) -> Together:
+        self._asked("threads", front, behind, priority)
+        return Together(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (1.5, 2.0), (2.0, 3.5), (3.5, 4.5)))
+
+    def processes(self, front: Task, behind: Task) -> Together:
+        self._asked("processes", front, behind)
+        return Together(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (3.5, 4.5)))
+
+    def locked(self, front: Task) -> Spans:
+        self._asked("locked", front)
+        return spans((0.0, 0.001))
+
+    def clear(self) -> None:
+        self.cleared += 1
+
+
+def recorded(folder: Path, gpu: FakeShared, **plan: Any) -> list[dict[str, Any]]:
+    record(RecordingPlan(folder=folder, sets=("sharing",), **plan), lambda *_: None, shared=lambda: gpu)
+    return [json.loads(line) for line in (folder / "sharing.jsonl").read_text().splitlines()]
+
+
+def test_every_network_is_recorded_in_every_mode_with_both_launchers(tmp_path: Path) -> None:
+    gpu = FakeShared()
+    head, *rows = recorded(tmp_path, gpu)
+    assert head == {"gpu": "fake", "unit": "us"}
+    found = Counter((row["inference"], row["form"], row["what"]) for row in rows)
+    wanted = {(name, form, what) for name in TRAININGS for form in LAUNCHERS for what in WHATS}
+    assert found == dict.fromkeys(wanted, 1)
+    behind = {(row["what"], row["training"], row["batch"]) for row in rows if row["inference"] == "densenet201"}
+    assert behind == {
+        *((what, "densenet201", 64) for what in WHATS - {"hosts only", "lock only"}),
+        ("hosts only", "resnet50", 2),
+        ("lock only", None, None),
+    }
+
+
+def test_tasks_have_the_streams_batches_and_images_that_rows_say(tmp_path: Path) -> None:
+    gpu = FakeShared()
+    recorded(tmp_path, gpu, quick=True)
+    request, step = Task("vgg19", False, 1, 224, "eager"), Task("vgg19", True, 128, 224, "eager")
+    small = Task(HOSTS_ONLY[0], True, 2, 32, "eager")
+    assert [call for call in gpu.calls if call[1].launcher == "eager"] == [
+        ("alone", request),
+        ("alone", step),
+        ("threads", request, step, 0),
+        ("threads", request, step, URGENT),
+        ("alone", small),
+        ("threads", request, small, URGENT),
+        ("locked", request),
+        ("processes", request, step),
+    ]
+
+
+def test_steps_count_that_began_and_ended_while_there_were_requests(tmp_path: Path) -> None:
+    rows = {row["what"]: row for row in recorded(tmp_path, FakeShared(), quick=True)[1:]}
+    assert rows["streams"]["training_us"] == {
+        "n": 2,
+        "mean_us": 1e6,
+        "median_us": 1e6,
+        "std_us": 5e5,
+        "p99_us": 1.49e6,
+    }
+    assert rows["time slicing"]["training_us"] == {
+        "n": 0,
+        "mean_us": None,
+        "median_us": None,
+        "std_us": None,
+        "p99_us": None,
+    }
+    assert rows["alone"]["memory_bytes"] == 12_000
+    assert rows["hosts only"]["alone_training_us"]["mean_us"] == 5e5
+
+
+def test_figures_of_iterations_by_hand() -> None:
+    assert figures(spans((1.0, 1.001), (1.002, 1.004), (1.004, 1.010))) == {
+        "n": 3,
+        "mean_us": 3000.0,
+        "median_us": 2000.0,
+        "std_us": 2160.2,
+        "p99_us": 5920.0,
+    }
+
+
+def test_what_fails_is_a_row_and_is_tried_again(tmp_path: Path) -> None:
+    gpu = FakeShared(broken=("processes",))
+    rows = recorded(tmp_path, gpu, quick=True)[1:]
+    failed = [row for row in rows if "error" in row]
+    assert [(row["what"], row["form"]) for row in failed] == [("time slicing", form) for form in LAUNCHERS]
+    assert {row["error"] for row in failed} == {"GpuError: processes is broken"}
+    assert len(rows) == 2 * len(WHATS)
+    # Once after each failure, once at the end.
+    assert gpu.cleared == 3
+
+    again = FakeShared()
+    more = recorded(tmp_path, again, quick=True, resume=True)[1:]
+    assert [call[0] for call in again.calls] == ["processes", "processes"]
+    assert more[: len(rows)] == rows
+    assert all("inference_us" in row for row in more[len(rows) :])
+
+
+def test_it_is_recorded_where_it_is_asked_for() -> None:
+    assert "sharing" not in RecordingPlan(folder=Path()).sets
+    with pytest.raises(InputError, match="nothing called 'sharin' can be recorded; did you mean 'sharing'"):
+        RecordingPlan(folder=Path(), sets=("sharin",))
+
+
+def test_networks_in_single_precision_and_trainings_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace(models=SimpleNamespace(vgg19=None)))
+    for name in ("vgg19_fp32_infer_b1", "vgg19_fp32_train_b128", "vgg19_train_b8", "vgg19_infer_b4"):
+        assert network(name).packages == ("torchvision",)
+    for name in ("vgg19_fp16_infer_b1", "vgg21_fp32_infer_b1", "vgg19_fp32_infer_b0"):
+        with pytest.raises(InputError, match=f"no network '{name}'"):
+            network(name)
+
+
+def small(name: str) -> Any:
+    """A network that the CPU is done with in no time."""
+    import torch
+
+    if name == "none":
+        raise RuntimeError("no such network")
+    layers = (
+        torch.nn.Conv2d(3, 4, 3, bias=False),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(),
+    )
+    return torch.nn.Sequential(*layers, torch.nn.Linear(4, 1000))
+
+
+@pytest.fixture(params=[pytest.param("compiled", marks=pytest.mark.long), "eager"])
+def launcher(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def made(task: Task, model: Any) -> Any:
+    return {"compiled": CompiledTask, "eager": EagerTask}[task.launcher](task, model, "cpu", None)
+
+
+def test_iterations_follow_each_other_on_the_clock_of_this_process(launcher: str) -> None:
+    task = made(Task("small", False, 1, 16, launcher), small("small"))
+    before = time.perf_counter()
+    found = task.repeat(ctypes.c_int(0), 1e9, 5)
+    after = time.perf_counter()
+    assert found.shape == (5, 2)
+    assert before <= found[0, 0]
+    assert found[-1, 1] <= after
+    np.testing.assert_array_equal(found[1:, 0], found[:-1, 1])
+    assert len(task.repeat(ctypes.c_int(1), 1e9, 5)) == 0
+    assert len(task.repeat(ctypes.c_int(0), 0.0, 5)) == 0
+    task.free()
+
+
+def test_a_network_that_fails_is_told(launcher: str) -> None:
+    task = made(Task("small", False, 1, 2, launcher), small("small"))
+    # Images smaller than the convolution.
+    with pytest.raises((GpuError, RuntimeError), match=r"[Kk]ernel size"):
+        task.repeat(ctypes.c_int(0), 1e9, 1)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_both_launchers_train_alike(tmp_path: Path) -> None:
+    """Three steps from the same weights, with the same images and labels."""
+    import torch
+
+    model = small("small")
+    first = copy.deepcopy(model)
+    torch.manual_seed(5)
+    compiled = CompiledTask(Task("small", True, 4, 16), model, "cpu", None)
+    torch.manual_seed(5)
+    # What the network was traced with.
+    torch.randn(2, 3, TRACED_PIXELS, TRACED_PIXELS)
+    eager = EagerTask(Task("small", True, 4, 16, "eager"), model, "cpu", None)
+    for task in (compiled, eager):
+        assert len(task.repeat(ctypes.c_int(0), 1e9, 3)) == 3
+    compiled.save(tmp_path / "trained.pt")
+    found = torch.jit.load(tmp_path / "trained.pt").state_dict()  # type: ignore[no-untyped-call]
+    for name, weight in model.named_parameters():
+        assert not torch.equal(weight, first.get_parameter(name))
+        torch.testing.assert_close(found[name], weight.detach())
+
+
+def test_tasks_run_side_by_side(launcher: str) -> None:
+    gpu = TorchSharing("cpu", small, 0.3)
+    front, behind = Task("small", False, 1, 16, launcher), Task("small", True, 2, 16, launcher)
+    requests, memory_bytes = gpu.alone(front)
+    assert (len(requests) > 3, memory_bytes) == (True, 0)
+    for found in (gpu.threads(front, behind, 0), gpu.processes(front, behind)):
+        assert found.behind[0, 0] < found.front[0, 0]
+        assert found.front[0, 0] < found.behind[-1, 1]
+    assert len(gpu.locked(front)) > 0
+    gpu.clear()
+
+
+@pytest.mark.long
+def test_a_compiled_launcher_leaves_the_lock_to_others() -> None:
+    """One call runs until another thread stops it, which it could not if the lock were held."""
+    task = CompiledTask(Task("small", False, 1, 16), small("small"), "cpu", None)
+    stop, found = ctypes.c_int(0), []
+    thread = threading.Thread(target=lambda: found.append(task.repeat(stop, 1e9)))
+    thread.start()
+    stop.value = 1
+    thread.join()
+    assert len(found) == 1
+
+
+def test_without_a_compiler_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(GpuError, match=r"needs g\+\+, which does not start"):
+        compiled_task.library.__wrapped__()
+
+
+def test_an_error_of_the_other_process_is_told() -> None:
+    with pytest.raises(GpuError, match="the other process: RuntimeError: no such network"):
+        OtherProcess("cpu", small, Task("none", True, 2, 16, "eager"))
+
+
+def test_an_error_of_the_other_thread_is_told() -> None:
+    stop = ctypes.c_int(0)
+
+    def fails() -> None:
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(GpuError, match="beside it: out of memory"), Beside(fails, stop):
+        pass
+    assert stop.value == 1
+
+
+def test_without_torchvision_or_a_gpu_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="PyTorch sees no GPU"):
+        TorchSharing("cuda", small)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "torchvision" else name)
+    with pytest.raises(InputError, match="needs torchvision: pip install torchvision"):
+        TorchSharing()
+
+
+def test_warm_up_is_not_counted() -> None:
+    gpu = TorchSharing("cpu", small, 1e9)
+    task = Task("small", True, 2, 16, "eager")
+    ready = gpu._tasks.ready(task)
+    assert gpu._tasks.ready(task) is ready
+    assert WARM_UP[True] > 0
+    other = gpu._tasks.ready(task, URGENT)
+    assert other is not ready
+    gpu.clear()
+    assert gpu._tasks.ready(task) is not ready
