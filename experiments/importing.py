@@ -8,11 +8,15 @@ from pathlib import Path
 import msgspec
 
 from gpusched_env.display.table import Table
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.files import refuse_existing, write_file
+from gpusched_env.experiments.record.cache import CACHE
+from gpusched_env.experiments.record.rows import read_lines
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.reading import decoded
 from gpusched_env.workload.importers import WorkloadSummary, summarise
 from gpusched_env.workload.importers import import_trace as read_trace
+from gpusched_env.workload.importers.cache import CacheRow, with_cache
 from gpusched_env.workload.workload import encode_workload
 
 
@@ -66,6 +70,7 @@ def import_trace(
     iteration: str | None = None,
     iteration_us: float | None = None,
     execution_trace: str | Path | None = None,
+    cache: str | Path | None = None,
     overwrite: bool = False,
 ) -> Imported:
     """Turn a recording into a workload file.
@@ -79,6 +84,8 @@ def import_trace(
         iteration_us: time of an iteration without the profiler, microseconds: host times are scaled to it. By default
             as the recording says.
         execution_trace: of the same run of the PyTorch profiler: the memory that kernels read and write.
+        cache: a recording of the L2 (``gpusched record DIR --sets cache``) with a row of the workload's name: by how
+            much its kernels are longer where others have driven out what an iteration has left there.
         overwrite: replace a workload file that is there.
 
     Raises:
@@ -92,9 +99,20 @@ def import_trace(
     )
     if name is not None:
         workload = msgspec.structs.replace(workload, name=name)
+    if cache is not None:
+        workload = with_cache(workload, _cache_row(Path(cache), workload.name))
     target = Path(out) if out is not None else Path(f"{workload.name}.workload.json.gz")
     refuse_existing(target, "--out", overwrite=overwrite)
     summary = summarise(workload, spec)
     content = encode_workload(workload) if target.name.endswith(".gz") else msgspec.json.encode(workload)
     write_file(target, content, "--out")
     return Imported(target, summary)
+
+
+def _cache_row(path: Path, name: str) -> CacheRow:
+    """The row of a workload in a recording of the L2."""
+    rows = [row for row in read_lines(path)[0] if row.get("what") == CACHE]
+    for row in rows:
+        if row.get("model") == name:
+            return decoded(msgspec.json.encode(row), CacheRow, str(path))
+    raise InputError(f"{path}: has no row of {name!r}; {did_you_mean(name, [str(row.get('model')) for row in rows])}")

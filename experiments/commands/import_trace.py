@@ -48,6 +48,10 @@ def import_trace(
             help="PyTorch execution trace of the same run, JSON, plain or gzipped: what memory kernels read and write.",
         ),
     ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Recording of the L2 (gpusched record DIR --sets cache) with this network."),
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Turn a recording into a workload file.
@@ -68,6 +72,7 @@ def import_trace(
         iteration=iteration,
         iteration_us=iteration_us,
         execution_trace=execution_trace,
+        cache=cache,
         overwrite=overwrite,
     )
     output_console().print(dataclasses.replace(found.table(), note=""))

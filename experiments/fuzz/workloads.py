@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.dice import Dice
+from gpusched_env.experiments.fuzz.l2 import with_cold_kernels
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.kernel import Kernel, KernelClass
@@ -42,7 +43,7 @@ def draw_workload(dice: Dice, name: str, gpu: GpuSpec, *, tiled: bool = False) -
     graphs = tuple(programs.graph() for _ in range(programs.graphs))
     variants = tuple(programs.variant() for _ in range(dice.weighted({1: 6, 2: 2, 3: 1})))
     iterations = dice.weighted({1: 4, 2: 1, 3: 1, 5: 1})
-    return Workload(
+    workload = Workload(
         name=name,
         gpu=gpu.name,
         source=SOURCE,
@@ -55,6 +56,7 @@ def draw_workload(dice: Dice, name: str, gpu: GpuSpec, *, tiled: bool = False) -
         if tiled and dice.chance(0.7)
         else tuple(dice.integer(1 - gpu.priorities, 0) for _ in range(programs.streams)),
     )
+    return with_cold_kernels(dice, workload, gpu) if dice.chance(0.3) else workload
 
 
 # ---- kernels -------------------------------------------------------------------------------------

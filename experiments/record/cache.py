@@ -57,7 +57,6 @@ def cache_rows(gpu: Cached, networks: Sequence[str], there: Sequence[Mapping[str
             "other_bytes": others,
             "behind_mib": [0, *MEBIBYTES],
             "behind_us": [round(gpu.behind_us(name, size), 3) for size in (0, *MEBIBYTES)],
-            "names": [kernel.name for kernel in kernels],
             "warm_us": [round(kernel.warm_us, 3) for kernel in kernels],
             "cold_us": [round(kernel.cold_us, 3) for kernel in kernels],
             "bare_us": [round(kernel.bare_us, 3) for kernel in kernels],

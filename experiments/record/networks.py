@@ -229,9 +229,11 @@ _NAMED: Final = re.compile(r"(?P<model>\w+?)(?P<single>_fp32)?_(?P<task>infer|tr
 
 
 def network(name: str) -> NetworkBuilder:
-    """One of :data:`NETWORKS`, any classification network of torchvision (``<its name>_infer_b<batch>`` or
-    ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32), or a step of a language
+    """One of :data:`NETWORKS`, or any classification network of torchvision: ``<its name>_infer_b<batch>`` or
+    ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32. Or a step of a language
     model (:data:`~gpusched_env.experiments.record.language.NAMED`).
+
+
 
     Raises:
         InputError: it is neither.

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gpusched_env.errors import InputError
-from gpusched_env.reading import decoded, read_bytes
+from gpusched_env.reading import decoded, read_bytes, unzipped
 
 SUFFIX = ".jsonl"
 
@@ -75,6 +75,6 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     Raises:
         InputError: it cannot be read, or is no recording.
     """
-    complete, end, _ = read_bytes(path).rpartition(b"\n")
+    complete, end, _ = unzipped(read_bytes(path), str(path)).rpartition(b"\n")
     where = f"{path}: is no recording, name another folder"
     return [decoded(line, dict[str, Any], where) for line in complete.splitlines()], len(complete + end)

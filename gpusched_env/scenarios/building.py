@@ -17,6 +17,7 @@ from gpusched_env.data.dependent_kernels import is_measured_chain, measured_chai
 from gpusched_env.data.parboil import is_parboil, parboil
 from gpusched_env.data.product_chains import is_product_chain, product_chain
 from gpusched_env.errors import InputError
+from gpusched_env.hardware.l2 import keeps
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.adapting import with_profile_error, with_window
 from gpusched_env.scenarios.graph_profile import GraphProfile, graph_profile
@@ -24,7 +25,7 @@ from gpusched_env.scenarios.host_speed import at_host_speed, check_host_speed
 from gpusched_env.scenarios.load import loaded as with_load
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.program import Compiler, as_graph
+from gpusched_env.scenarios.program import Compiler, JobProgram, as_graph
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scenarios.stretch import slowed, stretched
@@ -37,7 +38,7 @@ from gpusched_env.workload.irregular.workload import irregular
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.workload import Workload, is_workload_path, read_workload
+from gpusched_env.workload.workload import OpKind, Workload, is_workload_path, read_workload
 
 
 def build_problem(
@@ -187,6 +188,7 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variat
         alone.append(max(span[1] for thread in spans for span in thread if span is not None))
         variants.append(job)
     median = statistics.median(workload.iteration_us)
+    found_again, brings = _in_l2(workload, variants, compiler)
     return TenantProgram(
         tenant=tenant,
         workload=workload,
@@ -195,4 +197,17 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variat
         if variation and tenant.host_us is None
         else (1.0,),
         alone_us=statistics.fmean(alone),
+        footprint_bytes=workload.footprint_bytes,
+        brings=brings,
+        keeps=found_again,
     )
+
+
+def _in_l2(workload: Workload, jobs: list[JobProgram], compiler: Compiler) -> tuple[bool, float]:
+    """:attr:`TenantProgram.keeps` and :attr:`TenantProgram.brings`: a program that finds everything again brings no
+    more than its footprint an iteration, and that only if it was driven out."""
+    if not workload.footprint_bytes or not keeps(compiler.gpu.l2_bytes, workload.footprint_bytes):
+        return False, 1.0
+    kernels = [part for job in jobs for op in job for part in (op.nodes or (op,)) if part.kind is OpKind.KERNEL]
+    brought = sum(compiler.profiles[part.identity].brought_bytes * part.scale for part in kernels) / len(jobs)
+    return True, min(1.0, workload.footprint_bytes / brought) if brought > 0.0 else 1.0

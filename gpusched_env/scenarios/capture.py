@@ -40,7 +40,7 @@ def captured(job: JobProgram, capture: Capture, gpu: GpuSpec, first_identity: in
             waits = dependencies(stretch)
             nodes = on_branches(
                 [
-                    NodeOp(op.kind, op.identity, op.scale, op.device_us, op.bytes, after, 0)
+                    NodeOp(op.kind, op.identity, op.scale, op.device_us, op.bytes, after, 0, op.cold)
                     for op, after in zip(stretch, waits, strict=True)
                 ]
             )

@@ -85,6 +85,11 @@ class Problem:
         return Profiles(duration_us=durations, gap_us=np.asarray(self.gaps_us, np.float64))
 
     @property
+    def l2_matters(self) -> bool:
+        """Whether a kernel's time depends on what the L2 has lost (:mod:`gpusched_env.hardware.l2`)."""
+        return self.once(_l2_matters)
+
+    @property
     def host_contention(self) -> tuple[float, float]:
         """The scenario's, of hosts at work and of waiting ones; contexts of their own are processes of their own, whose
         hosts do not slow each other."""
@@ -104,3 +109,8 @@ class Problem:
             self._memory.found[key] = make(self, *given)
         made: Made = self._memory.found[key]
         return made
+
+
+def _l2_matters(problem: Problem) -> bool:
+    jobs = (job for program in problem.programs for job in program.variants)
+    return any(op.cold > 0.0 or any(node.cold > 0.0 for node in op.nodes) for job in jobs for op in job)

@@ -39,6 +39,8 @@ class NodeOp:
     """Nodes that it waits for."""
     branch: int
     """Which of the graph's branches it is on: nodes of one follow each other, branches run side by side."""
+    cold: float = 0.0
+    """Share by which it takes longer where the L2 has lost its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class ChildOp:
 
     identity: int
     scale: float
+    cold: float = 0.0
+    """As of :class:`HostOp`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ class HostOp:
     """Of a graph."""
     reads: tuple[Segment, ...] | None = None
     writes: tuple[Segment, ...] | None = None
+    cold: float = 0.0
+    """Share by which it takes longer where the L2 has lost its data (kernels)."""
 
     @property
     def launches(self) -> int:
@@ -203,7 +209,8 @@ class Compiler:
         if op.kind is OpKind.KERNEL:
             identity, scale, device_us = self._kernel(op.index, op.duration_us)
             children = tuple(ChildOp(*self._kernel(c.index, c.duration_us)[:2]) for c in op.children)
-            return {"identity": identity, "scale": scale, "device_us": device_us, "children": children}
+            part = {"identity": identity, "scale": scale, "device_us": device_us, "children": children}
+            return part | {"cold": op.cold}
         if op.kind is OpKind.GRAPH:
             nodes = self.nodes(self.workload.graphs[op.index])
             alone_us = critical_path_us(nodes, self.gpu.timing.graph_gap_us)
@@ -233,7 +240,7 @@ class Compiler:
                 identity, scale, device_us = self._kernel(node.index, node.duration_us)
             else:
                 identity, scale, device_us = -1, 1.0, self._copy_us(node)
-            found.append(NodeOp(node.kind, identity, scale, device_us, node.bytes, node.after, 0))
+            found.append(NodeOp(node.kind, identity, scale, device_us, node.bytes, node.after, 0, node.cold))
         return on_branches(found)
 
 
@@ -274,7 +281,7 @@ def as_graph(workload: Workload, gpu: GpuSpec) -> Workload:
                 awaited = [places[ref] for ref in marks.awaited(thread, place) if ref in places]
                 before = {*awaited, *([tails[op.stream]] if op.stream in tails else [])}
                 places[thread, place] = tails[op.stream] = len(nodes)
-                nodes.append(GraphNode(op.kind, op.index, op.duration_us, op.bytes, tuple(sorted(before))))
+                nodes.append(GraphNode(op.kind, op.index, op.duration_us, op.bytes, tuple(sorted(before)), op.cold))
         launch = Op(OpKind.GRAPH, host_us=gpu.timing.graph_launch_us, index=len(graphs))
         graphs.append(tuple(nodes))
         variants.append(Variant(ops=(launch, Op(OpKind.SYNC))))
@@ -372,6 +379,7 @@ class _Opening:
                 gap_us=self._gap_us,
                 after=tuple(base + before for before in node.after) or roots,
                 mark=base + number,
+                cold=node.cold,
             )
             for number, node in enumerate(graph.nodes)
         ]

@@ -46,6 +46,10 @@ and 15 % of the DRAM's peak, memory 45 and 30, mixed 15 and 15, latency 4 and 5)
 what the sharing laws leave out: caches, loaded latencies and uneven blocks."""
 
 
+COUNTED_DRAM: dict[KernelClass, float] = {"compute": 0.15, "memory": 0.30, "mixed": 0.15, "latency": 0.05}
+"""By class, the mean DRAM traffic that Nsight Compute reports for kernels of five networks (AlexNet, BERT twice,
+ResNet-50, VGG-16 on an H100): the share of the DRAM bandwidth of the SMs that they cover."""
+
 WARP_RHO = 0.30
 """Most of its time for which one warp needs the issue slot: that of the recorded arithmetic kernel, whose
 threads run four independent chains of multiply-adds. Few resident warps cannot use all slots."""
@@ -73,6 +77,8 @@ class KernelProfile:
     """Share of the GPU's DRAM bandwidth, alone, 0 to 1."""
     sms: int
     """SMs that it uses on an empty GPU."""
+    brought_bytes: float = 0.0
+    """That it brings into the L2 and takes out of it again: its DRAM traffic as counters report it."""
     forms: tuple[int, ...] = ()
     """Identities of the kernels of the problem that do the same work."""
 
@@ -104,7 +110,16 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> Kernel
         issue=1.0 - (1.0 - float(block[0]["rho"])) ** warps,
         dram=min(1.0, float(kernel.blocks * block[0]["dram_bytes"] / (duration * gpu.dram_bytes_per_us))),
         sms=min(gpu.sms, kernel.blocks),
+        brought_bytes=_counted_bytes(kernel, recorded_on),
     )
+
+
+def _counted_bytes(kernel: Kernel, gpu: GpuSpec) -> float:
+    """DRAM traffic of a kernel that was recorded on ``gpu``, as counters report it or would."""
+    if kernel.dram_bytes is not None:
+        return kernel.dram_bytes
+    covered = min(gpu.sms, kernel.blocks) / gpu.sms
+    return COUNTED_DRAM[kernel.kind] * kernel.duration_us * gpu.dram_bytes_per_us * covered
 
 
 def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.void]:

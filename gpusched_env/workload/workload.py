@@ -25,6 +25,10 @@ from gpusched_env.workload.kernel import Duration, Kernel, Time
 FORMAT = "gpusched-workload/1"
 
 
+Share = Annotated[float, Meta(ge=0, le=1e3)]
+"""Of a duration."""
+
+
 class OpKind(enum.IntEnum):
     """What a host operation is."""
 
@@ -118,10 +122,13 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     """Memory touched, if known; ``None`` means possibly all of it."""
     needs: TileNeeds = TileNeeds()
     """What its tiles need of the producer's, where there are ``tiles``."""
+    cold: Share = 0.0
+    """By which share of its duration it takes longer where the L2 has lost what an earlier iteration of its workload
+    left there (:mod:`gpusched_env.hardware.l2`); the duration is that of a warm L2."""
 
 
 class GraphNode(msgspec.Struct, frozen=True, array_like=True):
-    """A node of a CUDA graph. In files ``[kind, index, duration_us, bytes, after]``."""
+    """A node of a CUDA graph. In files ``[kind, index, duration_us, bytes, after, cold]``."""
 
     kind: OpKind
     """``KERNEL``, a copy or ``MEMSET``."""
@@ -131,6 +138,8 @@ class GraphNode(msgspec.Struct, frozen=True, array_like=True):
     bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
     after: tuple[Annotated[int, Meta(ge=0)], ...] = ()
     """Earlier nodes of the graph that it waits for."""
+    cold: Share = 0.0
+    """As of :class:`Op`."""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -176,6 +185,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     variants: Annotated[tuple[Variant, ...], Meta(min_length=1)]
     iteration_us: Annotated[tuple[Duration, ...], Meta(min_length=1)]
     """Wall time of iterations measured alone without a profiler, microseconds."""
+    footprint_bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    """Device memory that an iteration touches, which the L2 would have to hold for the next one; 0: not known, as are
+    the operations' :attr:`Op.cold`."""
     profiled: bool = False
     """Whether host times, and ``iteration_us``, are those of a run under a profiler, which slows the host: nothing said
     how long an iteration takes without."""

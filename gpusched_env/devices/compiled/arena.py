@@ -212,6 +212,7 @@ class Arena(Uncopied):
         clients, programs = self._sections["clients"], self._tables.programs
         clients["host_job"] = layout.NONE
         clients["until"] = UNTOLD
+        clients["l2_job"] = layout.NONE
         for name in ("pending_first", "pending_last", "running_first", "running_last"):
             clients[name] = layout.NONE
         clients["last_end_ps"] = -NEVER

@@ -26,6 +26,7 @@ from gpusched_env.devices.compiled.dispatch import dispatch_all
 from gpusched_env.devices.compiled.finishing import kernel_finished, kernel_preempted
 from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.intrinsics import call
+from gpusched_env.devices.compiled.l2 import bring, stretch
 from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY, STREAMS
 from gpusched_env.devices.compiled.meter import CHANGE, gpu_changed
 from gpusched_env.devices.compiled.timing import arm_launch
@@ -141,11 +142,14 @@ def add_grid(w, x, slot):
     grid.serial = x.serial
     grid.dispatched = 0
     grid.ended = 0
-    grid.latency_us = kernel.latency_us * op.scale
+    scale = op.scale
+    if problem(w).l2_bytes > 0.0:
+        scale *= stretch(w, launch)
+    grid.latency_us = kernel.latency_us * scale
     grid.rho = kernel.rho
     grid.log_idle = kernel.log_idle
     grid.wait = kernel.wait
-    grid.dram_bytes = kernel.dram_bytes * op.scale
+    grid.dram_bytes = kernel.dram_bytes * scale
     grid.spread = kernel.spread
     grid.saved_left = flight.saved_left
     grid.tiled = 0
@@ -281,6 +285,7 @@ def end_grid(w, x, grid):
     if waiting > 0:
         kernel_preempted(w, slot, True)
     else:
+        bring(w, launch)
         kernel_finished(w, slot)
 
 

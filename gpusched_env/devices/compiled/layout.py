@@ -43,7 +43,7 @@ PROBLEM = _record(
     (F8, "nominal_bytes_per_us idle_w sm_w dram_w peak_w horizon_us"),
     (F8, "host_contention waiting_contention"),
     (I8, "cores core_period_ps spins budgets"),
-    (F8, "rho kappa saturation"),
+    (F8, "rho kappa saturation l2_bytes"),
     base=GPU_DTYPE,
 )
 """A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
@@ -54,21 +54,21 @@ known; ``channels``: hardware queues of a context, ``held_queues`` of them at a 
 them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
 ``dram_bytes_per_us`` is the reachable bandwidth,
 ``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load; ``cores``: of the CPU (0: none),
-``budgets``: whether theirs may be set."""
+``budgets``: whether theirs may be set; ``l2_bytes``: of the data sheet, 0 where no kernel's time depends on it."""
 
 KERNEL = _record(
     (I8, "grid_blocks columns rows slices block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
     (I8, "forms first_form"),
-    (F8, "log_idle profiled_us issue dram gap_us"),
+    (F8, "log_idle profiled_us issue dram gap_us brought_bytes"),
     base=BLOCK_DTYPE,
 )
 """A kernel: what one block needs, and its profile; graphs follow the kernels. ``state_bytes``: registers and shared
 memory of a block; ``nodes``: kernels in it; ``columns``, ``rows``, ``slices``: its grid, as tiles; ``forms``: how
-many kernels do the same work, and where their rows begin in a table of them."""
+many kernels do the same work, and where their rows begin in a table of them; ``brought_bytes``: into the L2."""
 
 OP = _record(
     (I8, "gap_ps"),
-    (F8, "host_us scale left_us lead"),
+    (F8, "host_us scale left_us lead cold"),
     (I4, "identity mark tiles first_after more offspring fold steps"),
     (I2, "stream afters branch"),
     (I1, "kind needs"),
@@ -78,7 +78,8 @@ OP = _record(
 waits for (of nodes: numbers of nodes); ``more``, ``offspring``: where a graph's nodes or a kernel's children begin, and
 how many there are; ``more`` of a copy: its row of the copies; ``branch``: of a node; ``gap_ps``: from the end of what
 it waits for in its queue; ``tiles``: mark of the kernel whose tiles it needs (-1: none); ``needs``, ``fold``,
-``steps``, ``lead``: what of them (:mod:`gpusched_env.hardware.tiles`)."""
+``steps``, ``lead``: what of them (:mod:`gpusched_env.hardware.tiles`); ``cold``: share by which it takes longer where
+the L2 has lost its data."""
 
 COPY = _record((I8, "bytes device_ps"))
 """A copy: its size, and how long it takes."""
@@ -86,15 +87,16 @@ COPY = _record((I8, "bytes device_ps"))
 VARIANT = _record((I8, "first_op device_ops marks first_thread_ops"))
 
 PROGRAM = _record(
-    (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark"),
+    (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark keeps"),
     (
         F8,
         "weight slo_us alone_us device_us jobs_a_us "
-        "start_us think_us rate_per_s period_us burst_go busy_rate_per_s calm_us busy_us",
+        "start_us think_us rate_per_s period_us burst_go busy_rate_per_s calm_us busy_us footprint_bytes brings",
     ),
 )
 """A tenant. ``arrivals``: a code of :mod:`gpusched_env.workload.host`; ``jobs``: -1 without a limit; ``slo_us``:
-``inf`` without one; then where its threads and marks begin among those of all tenants."""
+``inf`` without one; then where its threads and marks begin among those of all tenants; ``keeps``, ``brings``: as of
+:class:`~gpusched_env.scenarios.tenant_program.TenantProgram`."""
 
 STREAM_ROW = _record((I8, "tenant priority in_line windowed mask_first mask_sms"))
 """``in_line``: 1 if what is issued into it is held up by nothing but what is before it in the stream, and nothing else
@@ -122,7 +124,7 @@ ENV = _record(
     (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
     (I8, "now_ps done_ps timer_ps busy_until_ps once_ps slice_end_ps gpu_since_ps"),
     (F8, "traffic power_w busy_sm_us dram_bytes energy_j charged_energy_j charged_makespan_us"),
-    (F8, "cpu_traffic dram_left"),
+    (F8, "cpu_traffic dram_left brought_bytes"),
 )
 """What there is one of, and where the rest is.
 
@@ -145,7 +147,8 @@ ENV = _record(
   that have started and not finished, in order of launch; ``copy_*``: of copies that are to be handed over.
 * ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
   launches that wait for them; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
-* ``cpu_traffic``: of the CPU's cores; ``dram_left``: the bandwidth that they leave (bytes/us).
+* ``cpu_traffic``: of the CPU's cores; ``dram_left``: the bandwidth that they leave (bytes/us); ``brought_bytes``:
+  into the L2, by all kernels that have ended.
 """
 
 CLIENT = _record(
@@ -153,8 +156,9 @@ CLIENT = _record(
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until"),
-    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock"),
+    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock l2_job"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
+    (F8, "brought_bytes seen_bytes missing"),
 )
 """A tenant at run time.
 
@@ -166,7 +170,8 @@ slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy tim
 before a job, ``owed_ps``: what is added to that, once; ``holds_lock``: the bandwidth lock. ``pending_*``,
 ``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of launched ones (in
 order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
-``partition_sms``: all of the GPU's without a partition."""
+``partition_sms``: all of the GPU's without a partition. ``l2_job`` and the last three: its share of the L2
+(:class:`gpusched_env.devices.reference.l2.Share`)."""
 
 THREAD = _record((I8, "tenant op end state at_work"))
 MARK = _record((I8, "launch slot finished ended_ps"))

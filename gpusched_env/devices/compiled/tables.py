@@ -177,7 +177,7 @@ class _Tabulation:
 
     def _op(self, op: HostOp, first_node: int) -> tuple[Any, ...]:
         return (
-            to_ps(op.gap_us), op.host_us, op.scale, op.left_us, op.needs.lead, op.identity, op.mark, op.tiles,
+            to_ps(op.gap_us), op.host_us, op.scale, op.left_us, op.needs.lead, op.cold, op.identity, op.mark, op.tiles,
             self._after(op.after), first_node if op.identity >= 0 else self._copy(op),
             len(op.nodes) + len(op.children), op.needs.fold, op.needs.steps, op.stream, len(op.after), 0, op.kind,
             NEEDS.index(op.needs.kind),
@@ -186,14 +186,15 @@ class _Tabulation:
     def _node(self, graph: HostOp, node: NodeOp) -> tuple[Any, ...]:
         gap_ps = to_ps(self._problem.gpu.timing.graph_gap_us)
         return (
-            gap_ps, 0.0, node.scale, 0.0, 0.0, node.identity, -1, -1, self._after(node.after),
+            gap_ps, 0.0, node.scale, 0.0, 0.0, node.cold, node.identity, -1, -1, self._after(node.after),
             -1 if node.identity >= 0 else self._copy(node), 0, 1, 1, graph.stream, len(node.after), node.branch,
             node.kind, 0,
         )  # fmt: skip
 
     def _child(self, kernel: HostOp, child: ChildOp) -> tuple[Any, ...]:
         return (
-            0, 0.0, child.scale, kernel.left_us, 0.0, child.identity, -1, -1, 0, -1, 0, 1, 1, -1, 0, 0, OpKind.KERNEL, 0
+            0, 0.0, child.scale, kernel.left_us, 0.0, child.cold, child.identity, -1, -1, 0, -1, 0, 1, 1, -1, 0, 0,
+            OpKind.KERNEL, 0,
         )  # fmt: skip
 
     def _after(self, after: tuple[int, ...]) -> int:
@@ -269,6 +270,7 @@ def _problem(problem: Problem) -> Record:
     row["idle_w"], row["sm_w"], row["dram_w"] = gpu.power.idle_w, gpu.power.sm_w, gpu.power.dram_w
     row["peak_w"] = board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us)
     row["horizon_us"] = scenario.horizon_us
+    row["l2_bytes"] = gpu.l2_bytes if problem.l2_matters else 0.0
     row["host_contention"], row["waiting_contention"] = problem.host_contention
     row["horizon_ps"] = to_ps(scenario.horizon_us)
     row["arrivals_until_ps"] = to_ps(scenario.sends_until_us)
@@ -283,6 +285,7 @@ def _fill_blocks(row: np.void, profile: KernelProfile) -> None:
     for name in BLOCK_DTYPE.names or ():
         row[name] = block[name]
     row["state_bytes"] = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, 1)
+    row["brought_bytes"] = profile.brought_bytes
     row["log_idle"] = math.log1p(-float(block["rho"]))
 
 
@@ -309,5 +312,6 @@ def _fill_program(row: np.void, program: TenantProgram, known: TenantKnowledge) 
     row["weight"] = tenant.weight
     row["slo_us"] = math.inf if tenant.slo_us is None else tenant.slo_us
     row["alone_us"], row["device_us"], row["jobs_a_us"] = program.alone_us, known.device_us, known.jobs_a_us
+    row["footprint_bytes"], row["brings"], row["keeps"] = program.footprint_bytes, program.brings, program.keeps
     for name, value in arrival_numbers(tenant.arrivals).items():
         row[name] = value

@@ -10,6 +10,7 @@ from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.devices.reference.dispatcher import Dispatcher, Residency
 from gpusched_env.devices.reference.grid import BlockNeeds, Grid
+from gpusched_env.devices.reference.l2 import L2
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.rates import Rates
@@ -29,10 +30,10 @@ class Context:
     hardware holds some of them at a time (:mod:`gpusched_env.hardware.queues`).
     """
 
-    def __init__(self, setting: Setting, streams: Streams, meter: Meter, index: int, *, active: bool) -> None:
+    def __init__(self, setting: Setting, streams: Streams, meter: Meter, l2: L2, index: int, *, active: bool) -> None:
         """``active``: it has the GPU."""
         gpu, self._setting, self._clock = setting.problem.gpu, setting, setting.clock
-        self._streams, self._meter, self._index = streams, meter, index
+        self._streams, self._meter, self._l2, self._index = streams, meter, l2, index
         self._alarm = Alarm(self._clock)
         self.active = active
         self._paused_ps = 0
@@ -102,8 +103,9 @@ class Context:
         while self._heads and len(self._resident) < self._slots:
             launch = self._heads.popleft()
             op = launch.op
+            scale = op.scale * self._l2.stretch(launch)
             launch.grid = Grid(
-                self._needs[op.identity], op.scale, launch.blocks, launch.priority, launch.partition, launch.whole,
+                self._needs[op.identity], scale, launch.blocks, launch.priority, launch.partition, launch.whole,
                 launch.tiling, launch.saved, launch.saved_left, launch.id, next(self._serials),
             )  # fmt: skip
             self._resident[launch.id] = launch
@@ -165,6 +167,7 @@ class Context:
         self.touch()
         if grid.waiting == 0:
             self._log(launch)
+            self._l2.bring(launch)
             self._streams.ended(launch)
             return
         whole = launch.whole, 0, 1.0

@@ -9,6 +9,7 @@ from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.copies import CopyEngines
 from gpusched_env.devices.reference.decisions import Decisions
 from gpusched_env.devices.reference.history import Came, History, Step, Went, stops
+from gpusched_env.devices.reference.l2 import L2
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.setting import Setting
@@ -58,8 +59,9 @@ class ReferenceDevice:
         self.meter: Meter = Meter(setting)
         self._copies = CopyEngines(setting, self.streams)
         sliced = problem.scenario.contexts == "per-tenant"
+        l2 = L2(problem)
         self.contexts = [
-            Context(setting, self.streams, self.meter, index, active=not sliced)
+            Context(setting, self.streams, self.meter, l2, index, active=not sliced)
             for index in range(len(problem.programs) if sliced else 1)
         ]
         self.decisions: Decisions = Decisions(setting, self.world, self.streams, self.context_of)
