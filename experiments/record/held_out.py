@@ -13,9 +13,11 @@ import numpy as np
 
 SEEN: Final = frozenset(
     (
-        "alexnet", "convnext_tiny", "densenet121", "densenet201", "efficientnet_b0", "efficientnet_v2_s", "maxvit_t",
-        "mobilenet_v3_large", "regnet_y_1_6gf", "resnet101", "resnet18", "resnet50", "resnext50_32x4d", "squeezenet1_1",
-        "swin_t", "vgg16", "vit_b_16", "wide_resnet50_2",
+        "alexnet", "convnext_tiny", "densenet121", "densenet161", "densenet201", "efficientnet_b0", "efficientnet_b1",
+        "efficientnet_b5", "efficientnet_v2_m", "efficientnet_v2_s", "maxvit_t", "mnasnet0_75", "mobilenet_v3_large",
+        "regnet_x_1_6gf", "regnet_y_1_6gf", "regnet_y_3_2gf", "resnet101", "resnet152", "resnet18", "resnet50",
+        "resnext50_32x4d", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "squeezenet1_1", "swin_b", "swin_t",
+        "vgg13_bn", "vgg16", "vgg19", "vgg19_bn", "vit_b_16", "vit_h_14", "wide_resnet101_2", "wide_resnet50_2",
     )
 )  # fmt: skip
 """Networks of torchvision that are in an earlier recording."""
