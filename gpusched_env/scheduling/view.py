@@ -253,9 +253,9 @@ class TenantColumn(enum.IntEnum):
     OLDEST_ARRIVED_US = enum.auto()
     """Arrival of the oldest unfinished job; ``inf`` without one."""
     LAST_TURNAROUND_US = enum.auto()
-    """Turnaround of the last completed job; 0 before."""
+    """Turnaround of the last completed job, or time to the latest first token of a serving engine; 0 before."""
     MEAN_TURNAROUND_US = enum.auto()
-    """Exponential mean (weight 1/8 for the newest) of turnarounds; 0 before."""
+    """Exponential mean (weight 1/8 for the newest) of these; 0 before."""
     PARTITION_FIRST = enum.auto()
     """First SM of the partition that its launches get, in placement order."""
     PARTITION_SMS = enum.auto()
