@@ -47,10 +47,7 @@ class ShortestJobFirstClairvoyant(FewInFlight):
             return WAIT
         table = view.pending.array
         found = min(
-            (
-                (self._left(table[r]), float(table[r, ID]), r)
-                for r in launchable_rows(view)
-            ),
+            ((self._left(table[r]), float(table[r, ID]), r) for r in launchable_rows(view)),
             default=None,
         )
         if found is None:

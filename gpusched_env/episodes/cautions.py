@@ -35,8 +35,8 @@ def _out_of_reach(program: TenantProgram) -> str:
     if slo_us is None or alone_us <= slo_us:
         return ""
     return (
-        f"{program.tenant.name} ({program.workload.name}) needs {alone_us / 1e3:.3g} ms on average for {_what(program)} "
-        f"alone on the GPU, its SLO is {slo_us / 1e3:.3g} ms: no scheduler can keep it."
+        f"{program.tenant.name} ({program.workload.name}) needs {alone_us / 1e3:.3g} ms on average for "
+        f"{_what(program)} alone on the GPU, its SLO is {slo_us / 1e3:.3g} ms: no scheduler can keep it."
     )
 
 

@@ -48,8 +48,9 @@ class TenantMetrics:
     """Normalised progress, about 0 to 1: time that the completed jobs need alone over the time that the
     tenant's host was at work on them. 0 if jobs arrived and none completed, NaN if none arrived."""
     slo_attainment: float
-    """Completed jobs that were answered within the SLO over jobs with a known outcome: those, the ones whose deadline passed, completed or
-    not, and rejected ones. Jobs that were still within their deadline at the end do not count. NaN without any."""
+    """Completed jobs that were answered within the SLO over jobs with a known outcome: those, the ones whose deadline
+    passed, completed or not, and rejected ones. Jobs that were still within their deadline at the end do not count. NaN
+    without any."""
     throughput_per_s: float
     """Completed jobs over the time that the tenant was active: from its first arrival to its last completion or
     rejection, or to the end of the episode if jobs are unfinished. 0 if jobs arrived and none completed, NaN if none
@@ -84,8 +85,8 @@ class Metrics:
     """Mean ``progress`` of the other tenants that had a job, about 0 to 1: what the protection leaves. NaN if all are
     equally urgent."""
     goodput_per_s: float
-    """Completed jobs that were answered within their SLO, of all tenants that have one, over the length of the episode, or of the
-    part of it in which jobs arrive. NaN without such a tenant."""
+    """Completed jobs that were answered within their SLO, of all tenants that have one, over the length of the episode,
+    or of the part of it in which jobs arrive. NaN without such a tenant."""
     utilisation: float
     """SM-time with a resident block over all SM-time, 0 to 1."""
     dram_utilisation: float

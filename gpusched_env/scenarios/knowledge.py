@@ -125,6 +125,9 @@ class TenantKnowledge:
     """Identities that it may launch, ascending: rows of ``Knowledge.kernels``."""
     demand: JobDemand
     """What a job asks of the GPU, by the profiles of its kernels."""
+    max_batch: int = 1
+    """Jobs that it serves together at most: above 1 a serving engine, whose jobs may complete out of order. A launch of
+    its belongs to the request that it prefills, or to the oldest that runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +223,7 @@ def _tenant(program: TenantProgram, problem: Problem) -> TenantKnowledge:
         jobs_a_us=tenant.arrivals.jobs_a_us,
         kernels=tuple(sorted({identity for ops in launched for identity in ops})),
         demand=job_demand(program, problem.profiled, durations, problem.gpu),
+        max_batch=1 if program.engine is None else program.engine.max_batch,
     )
 
 

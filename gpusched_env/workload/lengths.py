@@ -36,6 +36,10 @@ class Lognormal(
     least: Count = 1
     most: Count
 
+    def __post_init__(self) -> None:
+        if self.least > self.most:
+            raise ValueError(f"least is {self.least}, must be at most {self.most}, as most is")
+
 
 class Geometric(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="geometric", tag_field="kind"
@@ -57,9 +61,8 @@ def lengths(drawn: Lengths) -> tuple[int, ...]:
             return drawn.values
         case Lognormal():
             normal = NormalDist()
-            longest = max(drawn.least, drawn.most)
             found = (drawn.median * math.exp(drawn.sigma * normal.inv_cdf(u)) for u in middles)
-            return tuple(round(min(max(length, drawn.least), longest)) for length in found)
+            return tuple(round(min(max(length, drawn.least), drawn.most)) for length in found)
         case Geometric():
             if drawn.mean == 1.0:
                 return (1,)
