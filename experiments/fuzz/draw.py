@@ -72,8 +72,8 @@ def draw_case(seed: int, episode: int) -> Case:
     drawn = _machine(dice)
     # Dice of their own, here and below: an episode without such a thing is what it was before there were any.
     own = [Dice(seed, episode, at) for at in range(1, 11)]
-    for one in own:
-        one.tidy = dice.tidy
+    for its in own:
+        its.tidy = dice.tidy
     more, others, process, tiles, tail, tiled, hosts, memory, forms, engines = own
     is_tiled = tiled.chance(TILED) and drawn.own
     if is_tiled:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 import statistics
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +19,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
-from gpusched_env.workload.workload import decode_workload, encode_workload
+from gpusched_env.workload.workload import Variant, decode_workload, encode_workload
 
 TENANT: dict[str, Any] = {
     "name": "chat",
@@ -152,6 +154,16 @@ def test_an_engine_without_decode_steps_can_answer_with_one_token_only() -> None
         build_problem(make_scenario(data), workloads={"toy_engine": prefills})
     one = data | {"tenants": [changed("batching.answer.values", [1])]}
     assert build_problem(make_scenario(one), workloads={"toy_engine": prefills}).programs[0].alone_us == 60.0
+
+
+def test_the_page_shows_a_scenario_and_steps_as_they_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "continuous-batching.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (program,) = build_problem(make_scenario(yaml.safe_load(shown))).programs
+    assert (program.alone_us, program.answer_us, program.tenant.slo_us) == (80.0, 40.0, 100.0)
+    (steps,) = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    variants = read_recorded("toy_engine").variants
+    assert [msgspec.json.decode(line, type=Variant) in variants for line in steps.splitlines()] == [True, True]
 
 
 def test_a_step_is_recorded_once(tmp_path: Path) -> None:
