@@ -11,7 +11,7 @@ from gpusched_env.workload.batching import Batching
 from gpusched_env.workload.lengths import Geometric, Lengths, Lognormal, Values
 from gpusched_env.workload.steps import Decode, Prefill, Step
 from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.workload import Workload
+from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workload
 
 ENGINES = 0.2
 """Share of cases in which tenants are serving engines, of those with workloads of their own."""
@@ -19,8 +19,10 @@ LONGEST = 12
 """Tokens of a prompt, and of an answer."""
 MOST_REQUESTS = 60
 """Of an engine, about, within the horizon."""
-LONGER = 4.0
+LONGER = (1.0, 4.0, 15.0)
 """Horizon of some of these cases in place of others': a request is many steps."""
+SHORT = 0.6
+"""Share of workloads whose steps are a kernel and a synchronisation: so many of them that requests meet."""
 TOLD_BEFOREHAND = ("critical-path",)
 """Schedulers that ask which iteration each job repeats: an engine's steps come of who is there."""
 
@@ -41,7 +43,7 @@ def with_engines(dice: Dice, case: Case) -> Case:
         else tenant
         for tenant in case.scenario.tenants
     )
-    longer = case.scenario.horizon_us * (LONGER if dice.chance(0.5) else 1.0)
+    longer = case.scenario.horizon_us * dice.pick(LONGER)
     return replace(case, workloads=workloads, scenario=replace(case.scenario, tenants=tenants, horizon_us=longer))
 
 
@@ -49,16 +51,16 @@ def _batching(dice: Dice) -> Batching:
     prompt, answer = _lengths(dice), _lengths(dice)
     least = _most(prompt) + _most(answer) - 1
     return Batching(
-        max_batch=dice.log_integer(1, 12),
-        # Often so small that requests are preempted.
-        cache_tokens=least + (0 if dice.chance(0.3) else dice.log_integer(1, 200)),
+        max_batch=1 if dice.chance(0.1) else dice.integer(2, 8),
+        # Mostly so small that requests are preempted.
+        cache_tokens=least + (0 if dice.chance(0.3) else dice.log_integer(1, 100)),
         prompt=prompt,
         answer=answer,
     )
 
 
 def _lengths(dice: Dice) -> Lengths:
-    most = dice.log_integer(1, LONGEST)
+    most = dice.integer(1, LONGEST)
     match dice.weighted({"values": 3, "lognormal": 1, "geometric": 1}):
         case "values":
             return Values(values=tuple(dice.log_integer(1, most) for _ in range(dice.integer(1, 4))))
@@ -80,9 +82,19 @@ def _recorded(dice: Dice, workload: Workload, batching: Batching) -> Workload:
     steps.append(Decode(batch=batching.max_batch, context=prompt + answer - 1))
     for _ in range(dice.integer(0, 4)):
         steps.append(Decode(batch=dice.integer(1, batching.max_batch), context=dice.integer(1, prompt + answer)))
-    variants = [replace(dice.pick(workload.variants), step=step) for step in dict.fromkeys(dice.shuffled(steps))]
+    does = [_short(dice, variant) for variant in workload.variants] if dice.chance(SHORT) else workload.variants
+    variants = [replace(dice.pick(does), step=step) for step in dict.fromkeys(dice.shuffled(steps))]
     # An iteration that is no step: an engine does not use it.
     return replace(workload, variants=(*workload.variants[: dice.integer(0, 1)], *variants))
+
+
+def _short(dice: Dice, variant: Variant) -> Variant:
+    """A kernel of an iteration, if its main thread has one, and most of the time a synchronisation."""
+    kernels = [op for op in variant.ops if op.kind in (OpKind.KERNEL, OpKind.GRAPH)]
+    if not kernels:
+        return variant
+    kernel = replace(dice.pick(kernels), tiles=-1, needs=TileNeeds())
+    return Variant(ops=(kernel, Op(OpKind.SYNC)) if dice.chance(0.8) else (kernel,))
 
 
 def _engine(dice: Dice, tenant: Tenant, batching: Batching, horizon_us: float) -> Tenant:
@@ -95,4 +107,4 @@ def _engine(dice: Dice, tenant: Tenant, batching: Batching, horizon_us: float) -
     requests = dice.log_integer(2, MOST_REQUESTS)
     if dice.chance(0.5):
         return replace(tenant, arrivals=Backlog(), jobs=requests)
-    return replace(tenant, arrivals=Poisson(rate_per_s=1e6 * requests / horizon_us))
+    return replace(tenant, arrivals=Poisson(rate_per_s=1e6 * requests / horizon_us), jobs=None)

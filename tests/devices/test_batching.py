@@ -54,6 +54,19 @@ def engine(
     return build_problem(make_scenario(data), workloads={"toy_engine": workload or read_recorded("toy_engine")})
 
 
+def with_ops(*ops: Op) -> Workload:
+    """``toy_engine`` with other operations around the one kernel of each step: those that are no kernel."""
+    workload = read_recorded("toy_engine")
+    variants = tuple(
+        msgspec.structs.replace(v, ops=tuple(v.ops[0] if op.kind is OpKind.KERNEL else op for op in ops))
+        for v in workload.variants
+    )
+    return msgspec.structs.replace(workload, variants=variants)
+
+
+KERNEL = Op(OpKind.KERNEL)
+
+
 def every(period_us: float) -> dict[str, Any]:
     return {"kind": "periodic", "period_us": period_us}
 
@@ -224,27 +237,38 @@ def test_an_engine_that_is_throttled_sleeps_before_each_step() -> None:
     orders = [Throttle(0, 5.0)]
     while view is not None:
         pending = view.pending
+        if view.time_us in (50.0, 52.0):
+            # Between two steps the next one is all to do.
+            assert view.jobs.unfinished.tolist() == [1.0]
         if view.time_us == 40.0 and orders:
             device.apply(orders.pop())
         else:
-            device.apply(Launch(int(pending.id[0])) if len(pending) and pending.launchable[0] else Wait())
+            later = Wait(52.0) if view.time_us == 50.0 else WAIT
+            device.apply(Launch(int(pending.id[0])) if len(pending) and pending.launchable[0] else later)
         view = device.advance()
     # The step after the first prefill had begun when it was told.
     ends = [(issued, ended) for _, _, issued, ended in steps(problem, device)]
     assert ends == [(0.0, 40.0), (40.0, 50.0), (55.0, 65.0)]
 
 
-def with_ops(*ops: Op) -> Workload:
-    """``toy_engine`` with other operations around the one kernel of each step: those that are no kernel."""
-    workload = read_recorded("toy_engine")
-    variants = tuple(
-        msgspec.structs.replace(v, ops=tuple(v.ops[0] if op.kind is OpKind.KERNEL else op for op in ops))
-        for v in workload.variants
-    )
-    return msgspec.structs.replace(workload, variants=variants)
-
-
-KERNEL = Op(OpKind.KERNEL)
+@each_device
+def test_a_scheduler_is_asked_when_a_request_loses_its_cache() -> None:
+    workload = with_ops(Op(OpKind.HOST, 3.0), KERNEL)
+    problem = engine(4, 5, cache_tokens=11, workload=workload, commands=("launch", "reject", "throttle"))
+    device = new_device()
+    view: View | None = device.reset(problem, 0, record="kernels")
+    orders = [Throttle(0, 5.0)]
+    rejectable: dict[float, list[int]] = {}
+    while view is not None:
+        jobs, pending = view.jobs, view.pending
+        rejectable[view.time_us] = jobs.job[jobs.rejectable == 1.0].astype(int).tolist()
+        ready = len(pending) and pending.launchable[0]
+        device.apply(orders.pop() if orders else Launch(int(pending.id[0])) if ready else WAIT)
+        view = device.advance()
+    # Two prefills and a decode step, of 3 us of the host and a kernel each. Then the engine sleeps for 5 us, as between
+    # these, and has no place for two more tokens. Nothing else happens at that time.
+    assert rejectable[113.0] == []
+    assert rejectable[118.0] == [1]
 
 
 @each_device
@@ -265,6 +289,13 @@ def test_a_step_ends_when_host_and_gpu_have_done_with_it(ops: tuple[Op, ...], la
     tokens = device.timeline.requests.column("first_token_us").tolist()
     assert tokens == [prefill_us, 2.0 * prefill_us]
     assert device.timeline.jobs.column("completed_us").tolist() == [2.0 * prefill_us + decode_us] * 2
+
+
+@each_device
+def test_requests_that_come_while_a_host_waits_for_its_step_are_taken_up_behind_it() -> None:
+    device = played(engine(4, 2, workload=with_ops(KERNEL), arrivals=every(15.0), jobs=3))
+    # The second came at 15 us, the third at 30 us, when two ran.
+    assert device.timeline.requests.column("first_token_us").tolist() == [40.0, 80.0, 134.0]
 
 
 @each_device
@@ -291,7 +322,7 @@ def test_lengths_are_drawn_at_arrival_and_do_not_depend_on_who_schedules() -> No
     problem = engine(
         {"kind": "lognormal", "median": 4, "sigma": 0.5, "most": 8},
         {"kind": "geometric", "mean": 4, "most": 9},
-        jobs=20,
+        jobs=100,
     )
 
     def later(view: View) -> Any:
@@ -308,6 +339,16 @@ def test_lengths_are_drawn_at_arrival_and_do_not_depend_on_who_schedules() -> No
     assert len(set(tokens[0].values())) > 3
     other = run(problem, seed=1).timeline.requests
     assert dict(zip(other.column("job"), other.column("tokens"), strict=True)) != tokens[0]
+
+
+@each_device
+def test_answers_are_drawn_for_themselves() -> None:
+    problem = engine(values(1, 8), values(1, 2), jobs=40)
+    device = played(problem)
+    prefills = {job: name for name, job, *_ in steps(problem, device) if name.startswith("prefill")}
+    tokens = dict(zip(*(device.timeline.requests.column(name).tolist() for name in ("job", "tokens")), strict=True))
+    pairs = {(prefills[job], tokens[job]) for job in tokens}
+    assert pairs == {("prefill_4", 1.0), ("prefill_4", 2.0), ("prefill_8", 1.0), ("prefill_8", 2.0)}
 
 
 # ---- an engine of one's own to compare with ------------------------------------------------------------

@@ -153,11 +153,11 @@ ENV = _record(
 
 CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
+    (I8, "answered running cached prefills prefill_left"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until"),
     (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock"),
-    (I8, "answered running cached prefills prefill_left"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
 )
 """A tenant at run time.
@@ -170,9 +170,8 @@ slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy tim
 before a job, ``owed_ps``: what is added to that, once; ``holds_lock``: the bandwidth lock; ``answered``: jobs that have
 completed, or requests that have their first token; ``running``, ``cached``: requests that an engine runs, and their
 tokens in its cache; ``prefills``: 1 while its step is a prefill; ``prefill_left``: tokens to prefill after that.
-``pending_*``,
-``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of launched ones (in
-order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
+``pending_*``, ``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of
+launched ones (in order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition."""
 
 THREAD = _record((I8, "tenant op end state at_work"))

@@ -199,7 +199,7 @@ def step(w, k):
     stop_work(w, k)
     t = thread(w, k)
     if t.state == IDLE:
-        if client(w, t.tenant).host_job == NOBODY:
+        if client(w, t.tenant).busy == 0:
             take_job(w, t.tenant)
         return
     if t.state == SPENDING:
