@@ -32,6 +32,7 @@ class Exclusive:
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """The GPU is free."""
         self._holder = None
+        self._batches = [tenant.max_batch > 1 for tenant in knowledge.tenants]
 
     def decide(self, view: View) -> Command:
         """Launch the holder's next kernel, choosing a new holder if its job is done."""
@@ -40,11 +41,12 @@ class Exclusive:
             self._holder = self._next_holder(tenants)
             if self._holder is None:
                 return WAIT
-            # Jobs of a tenant are numbered from 0 and complete in order.
+            # Jobs of a tenant are numbered from 0 and complete in order, unless it serves several together.
             self._job = int(tenants[self._holder][DONE])
         pending = view.pending.array
         for row in launchable_rows(view):
-            if pending[row, TENANT] == self._holder and pending[row, JOB] == self._job:
+            mine = pending[row, TENANT] == self._holder
+            if mine and (pending[row, JOB] == self._job or self._batches[self._holder]):
                 return Launch(int(pending[row, ID]))
         return WAIT
 

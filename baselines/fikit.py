@@ -110,6 +110,7 @@ class Fikit:
         ranks = {urgency: rank for rank, urgency in enumerate(sorted(set(urgencies)))}
         self._queue = [min(ranks[urgency], self._queues - 1) for urgency in urgencies]
         """By tenant."""
+        self._batches = [tenant.max_batch > 1 for tenant in knowledge.tenants]
         self._holder: int | None = None
         self._held_job = 0
         self._last = [(-1, -1)] * len(urgencies)
@@ -151,7 +152,7 @@ class Fikit:
 
         holder = min(busy, key=order, default=None)
         if holder is not None:
-            # Jobs of a tenant are numbered from 0 and complete in order.
+            # Jobs of a tenant are numbered from 0 and complete in order, unless it serves several together.
             self._held_job = int(tenants[holder][T.JOBS_DONE])
         return holder
 
@@ -164,7 +165,7 @@ class Fikit:
             ends_us: when its last kernel ended, or will.
         """
         job, identity = self._last[holder]
-        if job == self._held_job:
+        if job == self._held_job or (job >= 0 and self._batches[holder]):
             rest_us = ends_us + self._gap_us[identity] - view.time_us
         else:
             rest_us = self._first_issue_us(view, holder) - view.time_us

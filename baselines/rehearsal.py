@@ -165,15 +165,16 @@ class Rehearsal:
         slos_us = [tenant.slo_us for tenant in self._truth.knowledge.tenants]
         found = []
 
-        def add(tenant: int, job: int, arrived_us: float, ended_us: float, missed: bool) -> None:
+        def add(tenant: int, job: int, arrived_us: float, ended_us: float, missed: bool, answered_us: float) -> None:
             deadline_us = arrived_us + slos_us[tenant]
-            missed = missed or min(ended_us, end_us) > deadline_us
+            missed = missed or min(answered_us, end_us) > deadline_us
             found.append(JobOutcome((tenant, job), arrived_us, ended_us, deadline_us, missed))
 
+        first_tokens = {(row[0], row[1]): row[2] for row in timeline.requests.array.tolist()}
         for row in timeline.jobs.array.tolist():
-            add(int(row[0]), int(row[1]), row[2], row[4], False)
+            add(int(row[0]), int(row[1]), row[2], row[4], False, first_tokens.get((row[0], row[1]), row[4]))
         for row in timeline.rejections.array.tolist():
-            add(int(row[0]), int(row[1]), row[2], row[3], True)
+            add(int(row[0]), int(row[1]), row[2], row[3], True, row[3])
         for row in self._device.view().jobs.array.tolist():
-            add(int(row[0]), int(row[1]), row[2], math.inf, False)
+            add(int(row[0]), int(row[1]), row[2], math.inf, False, math.inf)
         return sorted(found, key=lambda job: (job.arrived_us, job.id))

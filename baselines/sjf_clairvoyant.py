@@ -8,10 +8,11 @@ this scheduler is told which iteration a job repeats and how long each kernel of
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.baselines.in_flight import FewInFlight
 from gpusched_env.baselines.iterations import Iterations
-from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
+from gpusched_env.baselines.pending import ID, JOB, JOB_LEFT, TENANT, launchable_rows
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
@@ -33,6 +34,7 @@ class ShortestJobFirstClairvoyant(FewInFlight):
         ]
         """By tenant, iteration and kernel."""
         self._iterations = Iterations(truth, seed)
+        self._engines = [program.engine is not None for program in truth.programs]
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job has arrived."""
@@ -45,10 +47,7 @@ class ShortestJobFirstClairvoyant(FewInFlight):
             return WAIT
         table = view.pending.array
         found = min(
-            (
-                (self._left(int(table[r, TENANT]), int(table[r, JOB])), float(table[r, ID]), r)
-                for r in launchable_rows(view)
-            ),
+            ((self._left(table[r]), float(table[r, ID]), r) for r in launchable_rows(view)),
             default=None,
         )
         if found is None:
@@ -58,8 +57,12 @@ class ShortestJobFirstClairvoyant(FewInFlight):
         self._launched[tenant] = job, self._kernels(tenant, job) + 1
         return Launch(int(row[ID]))
 
-    def _left(self, tenant: int, job: int) -> float:
-        """True device time of what is left of a job whose next kernel is pending."""
+    def _left(self, row: NDArray[np.float64]) -> float:
+        """True device time of what is left of a job whose next kernel is pending; of an engine's step the profiled one,
+        since its steps come of who is there."""
+        tenant, job = int(row[TENANT]), int(row[JOB])
+        if self._engines[tenant]:
+            return float(row[JOB_LEFT])
         return self._left_us[tenant][self._iterations.of(tenant, job)][self._kernels(tenant, job)]
 
     def _kernels(self, tenant: int, job: int) -> int:

@@ -36,7 +36,7 @@ class TwoClasses:
         self.priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
         """Stream priority of each tenant."""
         self._begun = [-1] * len(urgencies)
-        """By tenant: the last job of which a kernel was launched."""
+        """By tenant: the newest job of which a kernel was launched."""
 
     def launchable(self, view: View) -> tuple[list[Row], list[Row]]:
         """Rows of ``view.pending`` that may be launched now: of urgent tenants and of best-effort ones, each by
@@ -57,14 +57,14 @@ class TwoClasses:
     def launch(self, kernel: Row) -> Launch:
         """The command that launches a pending kernel at its tenant's stream priority."""
         tenant = int(kernel[TENANT])
-        self._begun[tenant] = int(kernel[JOB])
+        self._begun[tenant] = max(self._begun[tenant], int(kernel[JOB]))
         return Launch(int(kernel[ID]), self.priorities[tenant])
 
     def in_service(self, view: View) -> bool:
         """Whether a request of an urgent tenant has begun and is not complete."""
         tenants = view.tenants.array
         columns = tenants[:, JOBS_WAITING].tolist(), tenants[:, JOBS_DONE].tolist()
-        # Jobs of a tenant are numbered from 0 and complete in order.
+        # Jobs of a tenant are numbered from 0 and begin in order.
         return any(
             urgent and waiting > 0 and begun >= done
             for urgent, begun, waiting, done in zip(self.urgent, self._begun, *columns, strict=True)

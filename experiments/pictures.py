@@ -52,6 +52,7 @@ SHOTS = {
     "SharedMemory": Shot("bwlock(events=12288)", 80.0, from_ms=30.0),
     "ServingColocated": COLOCATED,
     "ServingColocatedMasked": COLOCATED,
+    "ServingLanguageModel": Shot("orion", 4.0, frames=24),
     "Toy": Shot("sjf", 0.52),
 }
 """By scenario."""

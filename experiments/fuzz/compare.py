@@ -53,7 +53,7 @@ TABLES: dict[str, type[enum.IntEnum]] = {
     "dependencies": DependencyColumn,
 }
 """Of a view."""
-TIMELINES = ("jobs", "rejections", "kernels", "decisions", "copies", "turns", "blocks")
+TIMELINES = ("jobs", "rejections", "requests", "kernels", "decisions", "copies", "turns", "blocks")
 """Of a timeline: tables whose rows must be the same."""
 
 

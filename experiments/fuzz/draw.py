@@ -22,6 +22,7 @@ from gpusched_env.experiments.fuzz.case import (
 )
 from gpusched_env.experiments.fuzz.chained import synchronising
 from gpusched_env.experiments.fuzz.dice import Dice
+from gpusched_env.experiments.fuzz.engines import ENGINES, with_engines
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
 from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES, TILE_MOVES
 from gpusched_env.experiments.fuzz.reshaped import reshaped
@@ -70,9 +71,10 @@ def draw_case(seed: int, episode: int) -> Case:
     dice.tidy = dice.chance(0.25)
     drawn = _machine(dice)
     # Dice of their own, here and below: an episode without such a thing is what it was before there were any.
-    more, others, process, tiles, tail, tiled, hosts, memory, forms = (Dice(seed, episode, at) for at in range(1, 10))
-    for own in (more, others, process, tiles, tail, tiled, hosts, memory, forms):
-        own.tidy = dice.tidy
+    own = [Dice(seed, episode, at) for at in range(1, 11)]
+    for its in own:
+        its.tidy = dice.tidy
+    more, others, process, tiles, tail, tiled, hosts, memory, forms, engines = own
     is_tiled = tiled.chance(TILED) and drawn.own
     if is_tiled:
         names = list(drawn.workloads)[: tiled.integer(1, 2)]
@@ -127,7 +129,8 @@ def draw_case(seed: int, episode: int) -> Case:
     plain = all(map(has_place, drawn.workloads.values()))
     if plain and more.chance(WINDOWS):
         case = with_window(more, case)
-    return reshaped(forms, adapted(others, case, capturable=plain))
+    case = reshaped(forms, adapted(others, case, capturable=plain))
+    return with_engines(engines, case) if case.workloads and engines.chance(ENGINES) else case
 
 
 @dataclass(frozen=True)

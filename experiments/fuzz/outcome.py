@@ -94,6 +94,7 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "short launch queue": scenario.launch_depth <= 16,
         "look-ahead": scenario.lookahead > 1,
         "look-ahead above 4": scenario.lookahead > 4,
+        "serving engines": any(program.engine is not None for program in programs),
         "variants": scenario.variation and any(len(p.variants) > 1 for p in programs),
         "after another episode": case.before > 0,
         "snapshot": case.snapshot is not None,
@@ -147,6 +148,8 @@ def timeline_features(timeline: Timeline, problem: Problem) -> tuple[set[str], C
         "kernels that overtake others in a window": windowed and _overtaking(timeline),
         "preempted kernels of a window that finished": windowed and kernels["preemptions"].any(),
         "rejected jobs with a window": windowed and len(timeline.rejections) > 0,
+        "requests that lost their cache": len(timeline.requests) > 0 and timeline.requests.column("preemptions").any(),
+        "several requests run": any(_overlapping(timeline, row) for row, p in enumerate(problem.programs) if p.engine),
         "urgent streams": (kernels["stream_priority"] < 0).any(),
         "kernels end at the same time": _ties(ended_us),
         "jobs arrive at the same time": _ties(timeline.jobs.column("arrived_us")),
@@ -164,6 +167,13 @@ def _overtaking(timeline: Timeline) -> bool:
     ids, tenants, started_us = (timeline.kernels.column(name) for name in ("id", "tenant", "started_us"))
     order = np.lexsort((ids, tenants))
     return bool(((np.diff(tenants[order]) == 0) & (np.diff(started_us[order]) < 0)).any())
+
+
+def _overlapping(timeline: Timeline, tenant: int) -> bool:
+    """Whether a job of a tenant was taken up before an earlier one had completed."""
+    jobs = timeline.jobs.array[timeline.jobs.column("tenant") == tenant]
+    jobs = jobs[np.argsort(jobs[:, 1])]
+    return bool((jobs[1:, 3] < jobs[:-1, 4]).any())
 
 
 def _ties(*times_us: NDArray[np.float64]) -> bool:

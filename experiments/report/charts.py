@@ -80,7 +80,7 @@ class ComparisonPlots(Kinds):
                 arrived = sum(tenant.completed + tenant.unfinished + tenant.rejected for tenant in own)
                 curve = distribution((jobs[:, 4] - jobs[:, 2]) / 1e3, arrived)
                 series.append(Series(label, self._looks[label], *curve))
-            slo_us = program.tenant.slo_us
+            slo_us = program.turnaround_slo_us
             panels.append(Panel(program.tenant.name, series, None if slo_us is None else slo_us / 1e3))
         return curves(f"{self._scenario}: turnaround", panels, "turnaround, ms", "share of jobs", "SLO")
 

@@ -24,19 +24,20 @@ from gpusched_env.experiments.report.best import RULE, best_mean, did_the_work
 BASELINE = "(baseline)"
 """Behind the first scheduler."""
 
-_LEFT_OUT = ("turnaround_mean_us", "progress", "decisions")
+_LEFT_OUT = ("turnaround_mean_us", "ttft_mean_us", "tpot_mean_us", "progress", "decisions")
 _NOT_PRINTED = (*_LEFT_OUT, "makespan_us")
 # What goes first where the terminal is narrow.
 _DISPENSABLE = (
     *("jobs_unfinished", "jobs_completed", "completed", "dram_utilisation", "unfinished"),
     *("energy_per_job_j", "utilisation", "goodput_per_s", "best_effort", "urgent_p99", "turnaround_p95_us", "energy_j"),
+    *("ttft_p50_us", "tpot_p50_us"),
 )
 _DIFFERENCE = "difference"
 # Their intervals go first, those of cost and of the difference last.
 _INTERVALS = (
     *("jobs_completed", "jobs_rejected", "jobs_unfinished", "completed", "rejected", "unfinished"),
     *("dram_utilisation", "utilisation", "energy_per_job_j", "energy_j", "throughput_per_s"),
-    *("goodput_per_s", "best_effort", "urgent_p99"),
+    *("goodput_per_s", "best_effort", "urgent_p99", "tpot_p50_us", "tpot_p99_us", "ttft_p50_us", "ttft_p99_us"),
     *("turnaround_p50_us", "turnaround_p95_us", "stp", "antt", "slowdown", "slo_attainment", "turnaround_p99_us"),
     *("cost", _DIFFERENCE),
 )

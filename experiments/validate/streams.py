@@ -100,6 +100,7 @@ def _program(number: int, stream: KernelStream, rows: list[int], gap_us: float) 
         variants=(JobProgram(ops, threads=(len(ops),), marks=0),),
         host_spread=(1.0,),
         alone_us=1.0,
+        answer_us=1.0,
     )
 
 

@@ -31,10 +31,14 @@ def _has_recorded_host(program: TenantProgram) -> bool:
 
 def _out_of_reach(program: TenantProgram) -> str:
     """Said if the mean job is too long: some may still be in time."""
-    slo_us, alone_us = program.tenant.slo_us, program.alone_us
+    slo_us, alone_us = program.tenant.slo_us, program.answer_us
     if slo_us is None or alone_us <= slo_us:
         return ""
     return (
-        f"{program.tenant.name} ({program.workload.name}) needs {alone_us / 1e3:.3g} ms on average for a job alone on "
-        f"the GPU, its SLO is {slo_us / 1e3:.3g} ms: no scheduler can keep it."
+        f"{program.tenant.name} ({program.workload.name}) needs {alone_us / 1e3:.3g} ms on average for "
+        f"{_what(program)} alone on the GPU, its SLO is {slo_us / 1e3:.3g} ms: no scheduler can keep it."
     )
+
+
+def _what(program: TenantProgram) -> str:
+    return "a job" if program.engine is None else "the first token of a request"

@@ -66,7 +66,7 @@ class EpisodePlots(Kinds):
         for row, program in enumerate(episode.problem.programs):
             mine = jobs[jobs[:, 0] == row]
             curve = distribution((mine[:, 4] - mine[:, 2]) / 1e3, max(1, int(episode.costs.arrived[row])))
-            limit = None if program.tenant.slo_us is None else program.tenant.slo_us / 1e3
+            limit = None if program.turnaround_slo_us is None else program.turnaround_slo_us / 1e3
             panels.append(Panel(program.tenant.name, [Series(program.tenant.name, tenant(row), *curve)], limit))
         return curves(f"{self._of}: turnaround", panels, "turnaround, ms", "share of jobs", "SLO")
 

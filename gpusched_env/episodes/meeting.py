@@ -7,7 +7,6 @@ schedulers then cost the same, and none is better.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.tenant_program import of_a_job
 from gpusched_env.workload.workload import DEVICE_OPS
 
 ALIKE = 0.02
@@ -65,8 +65,9 @@ def demands(
         spans = [(float(arrived), float(completed)) for arrived, completed in mine[:, [2, 4]]]
         if unfinished is not None and unfinished[row] > 0:
             spans.append((max((end for _, end in spans), default=0.0), end_us))
-        device_us = statistics.fmean(
-            sum(op.device_us for op in variant if op.kind in DEVICE_OPS) for variant in program.variants
+        device_us = of_a_job(
+            program.engine,
+            [sum(op.device_us for op in variant if op.kind in DEVICE_OPS) for variant in program.variants],
         )
         found.append(
             TenantDemand(

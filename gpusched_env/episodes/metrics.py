@@ -25,7 +25,11 @@ from gpusched_env.scheduling.reward import cost_terms, total_cost
 
 @dataclass(frozen=True, slots=True)
 class TenantMetrics:
-    """Figures of one tenant. Turnaround is arrival to completion, over completed jobs."""
+    """Figures of one tenant. Turnaround is arrival to completion, over completed jobs.
+
+    A job is *answered* when what its objective is about has happened: it has completed, or the first token of a serving
+    engine's request is there.
+    """
 
     name: str
     completed: int
@@ -44,12 +48,23 @@ class TenantMetrics:
     """Normalised progress, about 0 to 1: time that the completed jobs need alone over the time that the
     tenant's host was at work on them. 0 if jobs arrived and none completed, NaN if none arrived."""
     slo_attainment: float
-    """Jobs completed within the SLO over jobs with a known outcome: those, the ones whose deadline passed, completed or
-    not, and rejected ones. Jobs that were still within their deadline at the end do not count. NaN without any."""
+    """Completed jobs that were answered within the SLO over jobs with a known outcome: those, the ones whose deadline
+    passed, completed or not, and rejected ones. Jobs that were still within their deadline at the end do not count. NaN
+    without any."""
     throughput_per_s: float
     """Completed jobs over the time that the tenant was active: from its first arrival to its last completion or
     rejection, or to the end of the episode if jobs are unfinished. 0 if jobs arrived and none completed, NaN if none
     arrived."""
+    ttft_mean_us: float
+    ttft_p50_us: float
+    ttft_p99_us: float
+    """Time to first token: from the arrival of a serving engine's request, over completed ones. NaN of other tenants.
+    """
+    tpot_mean_us: float
+    tpot_p50_us: float
+    tpot_p99_us: float
+    """Time per output token: from a request's first token to its last, over the tokens behind the first. NaN of other
+    tenants, and where no answer has two tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +85,8 @@ class Metrics:
     """Mean ``progress`` of the other tenants that had a job, about 0 to 1: what the protection leaves. NaN if all are
     equally urgent."""
     goodput_per_s: float
-    """Jobs that completed within their SLO, of all tenants that have one, over the length of the episode, or of the
-    part of it in which jobs arrive. NaN without such a tenant."""
+    """Completed jobs that were answered within their SLO, of all tenants that have one, over the length of the episode,
+    or of the part of it in which jobs arrive. NaN without such a tenant."""
     utilisation: float
     """SM-time with a resident block over all SM-time, 0 to 1."""
     dram_utilisation: float
@@ -115,6 +130,8 @@ def episode_metrics(episode: PlayedEpisode) -> Metrics:
             _tenant_metrics(
                 program,
                 turnaround_us=_turnarounds_us(jobs, row),
+                answer_us=episode.timeline.answer_us(row),
+                token_us=_token_us(episode, row),
                 active_us=_active_us(episode, row),
                 service_us=completed[mine] - started[mine],
                 arrived=int(costs.arrived[row]),
@@ -150,6 +167,8 @@ def _tenant_metrics(
     program: TenantProgram,
     *,
     turnaround_us: NDArray[np.float64],
+    answer_us: NDArray[np.float64],
+    token_us: NDArray[np.float64],
     service_us: NDArray[np.float64],
     active_us: float,
     arrived: int,
@@ -158,12 +177,10 @@ def _tenant_metrics(
 ) -> TenantMetrics:
     completed = len(turnaround_us)
     slo_us = program.tenant.slo_us
-    if completed:
-        mean = float(np.mean(turnaround_us))
-        p50, p95, p99 = (float(p) for p in np.percentile(turnaround_us, (50, 95, 99)))
-    else:
-        mean = p50 = p95 = p99 = math.nan
-    met = math.nan if slo_us is None else float(np.count_nonzero(turnaround_us <= slo_us))
+    mean, p50, p95, p99 = _spread(turnaround_us, 50, 95, 99)
+    ttft_mean, ttft_p50, ttft_p99 = _spread(answer_us if program.engine is not None else np.empty(0), 50, 99)
+    tpot_mean, tpot_p50, tpot_p99 = _spread(token_us, 50, 99)
+    met = math.nan if slo_us is None else float(np.count_nonzero(answer_us <= slo_us))
     if completed:
         progress = _ratio(completed * program.alone_us, float(np.sum(service_us)))
     else:
@@ -181,7 +198,32 @@ def _tenant_metrics(
         progress=progress,
         slo_attainment=_ratio(met, met + missed),
         throughput_per_s=_ratio(completed * 1e6, active_us) if completed else 0.0 if arrived else math.nan,
+        ttft_mean_us=ttft_mean,
+        ttft_p50_us=ttft_p50,
+        ttft_p99_us=ttft_p99,
+        tpot_mean_us=tpot_mean,
+        tpot_p50_us=tpot_p50,
+        tpot_p99_us=tpot_p99,
     )
+
+
+def _spread(values: NDArray[np.float64], *percentiles: float) -> list[float]:
+    """The mean, and percentiles; NaN of nothing."""
+    if not len(values):
+        return [math.nan] * (1 + len(percentiles))
+    return [float(np.mean(values)), *(float(p) for p in np.percentile(values, percentiles))]
+
+
+def _token_us(episode: PlayedEpisode, tenant: int) -> NDArray[np.float64]:
+    """By completed request of a tenant with several tokens: time a token behind the first one."""
+    jobs, requests = episode.timeline.jobs.array, episode.timeline.requests.array
+    requests = requests[requests[:, 0] == tenant]
+    if not len(requests):
+        return np.empty(0)
+    completed, further = jobs[jobs[:, 0] == tenant, 4], requests[:, 3] - 1.0
+    several = further > 0.0
+    found: NDArray[np.float64] = (completed - requests[:, 2])[several] / further[several]
+    return found
 
 
 def _turnarounds_us(jobs: NDArray[np.float64], tenant: int) -> NDArray[np.float64]:
@@ -214,10 +256,9 @@ def _trade(
 
 
 def _goodput_per_s(episode: PlayedEpisode) -> float:
-    jobs = episode.timeline.jobs.array
     bounds = [program.tenant.slo_us for program in episode.problem.programs]
     met = sum(
-        int(np.count_nonzero(_turnarounds_us(jobs, row) <= slo_us))
+        int(np.count_nonzero(episode.timeline.answer_us(row) <= slo_us))
         for row, slo_us in enumerate(bounds)
         if slo_us is not None
     )

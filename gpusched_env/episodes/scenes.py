@@ -72,8 +72,13 @@ def _launches(timeline: Timeline, view: View) -> Floats:
 
 def _jobs(problem: Problem, timeline: Timeline, view: View) -> Floats:
     done, given_up, there = timeline.jobs.array, timeline.rejections.array, view.jobs
-    slo_us = [math.inf if program.tenant.slo_us is None else program.tenant.slo_us for program in problem.programs]
-    deadline = np.array(slo_us)[done[:, 0].astype(np.int64)] + done[:, 2]
+    deadline = np.full(len(done), np.inf)
+    for row, program in enumerate(problem.programs):
+        slo_us, mine = program.tenant.slo_us, done[:, 0] == row
+        if slo_us is not None:
+            # A request whose first token was in time has met its own.
+            met = (program.engine is not None) & (timeline.answer_us(row) <= slo_us)
+            deadline[mine] = np.where(met, np.inf, done[mine, 2] + slo_us)
     never = np.full(max(len(done), len(given_up), len(there)), np.inf)
     completed = [done[:, 0], done[:, 2], done[:, 3], done[:, 4], never[: len(done)], deadline]
     none = never[: len(given_up)]

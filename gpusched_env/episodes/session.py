@@ -100,6 +100,8 @@ class Episode(PlayedEpisode):
 
     def _table(self) -> Table:
         heads = ["tenant", "completed", "rejected", "unfinished", "p50 ms", "p99 ms", "slowdown", "SLO"]
+        serves = any(program.engine is not None for program in self.problem.programs)
+        heads += [f"{figure} {which} ms" for figure in ("TTFT", "TPOT") for which in ("p50", "p99") if serves]
         rows = []
         for t in self.metrics.tenants:
             tail = _text(t.turnaround_p99_us, "{:.4g}", 1e-3)
@@ -114,6 +116,9 @@ class Episode(PlayedEpisode):
                     _text(t.slo_attainment, "{:.1%}"),
                 ]
             )
+            if serves:
+                token_us = (t.ttft_p50_us, t.ttft_p99_us, t.tpot_p50_us, t.tpot_p99_us)
+                rows[-1] += [_text(us, "{:.4g}", 1e-3) for us in token_us]
         return Table(repr(self), heads, rows, note=NOTE)
 
     def __repr__(self) -> str:

@@ -27,9 +27,10 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.program import Compiler, JobProgram, as_graph
 from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.serving_engine import engine_of, steps_of
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scenarios.stretch import slowed, stretched
-from gpusched_env.scenarios.tenant_program import TenantProgram
+from gpusched_env.scenarios.tenant_program import TenantProgram, of_a_job
 from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.dependent import is_chain, random_chain
@@ -55,7 +56,8 @@ def build_problem(
     Raises:
         InputError: an unknown GPU or workload, a kernel that cannot fit on the GPU, tenants that need
             more memory than it has, stream priorities that it does not have, an ``iteration_us`` that no host
-            speed gives, or more than one of ``iteration_us``, ``host_us`` and a graph.
+            speed gives, or more than one of ``iteration_us``, ``host_us`` and a graph; a serving engine whose workload
+            lacks the steps that it may need.
     """
     gpu = gpu or load_gpu(scenario.gpu)
     check_gpu(scenario, gpu)
@@ -176,9 +178,11 @@ def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> KernelProfil
 def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variation: bool) -> TenantProgram:
     check_host_speed(tenant)
     workload, timing = compiler.workload, compiler.gpu.timing
+    engine = engine_of(tenant, workload)
+    recorded = workload.variants if variation else workload.variants[:1]
     variants = []
     alone = []
-    for variant in workload.variants if variation else workload.variants[:1]:
+    for variant in recorded if engine is None else steps_of(workload):
         job = at_host_speed(compiler.job(variant), tenant, compiler.gpu)
         _, spans = run_threads_alone(job.by_thread(), timing)
         placed = zip(job.ops, (span for thread in spans for span in thread), strict=True)
@@ -196,7 +200,9 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variat
         host_spread=tuple(t / median for t in workload.iteration_us)
         if variation and tenant.host_us is None
         else (1.0,),
-        alone_us=statistics.fmean(alone),
+        alone_us=of_a_job(engine, alone),
+        answer_us=of_a_job(engine, alone, answered=True),
+        engine=engine,
         footprint_bytes=workload.footprint_bytes,
         brings=brings,
         keeps=found_again,

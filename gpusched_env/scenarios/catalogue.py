@@ -17,7 +17,9 @@ from gpusched_env.scenarios.scenario import Reward, Scenario, load_scenario, sce
 from gpusched_env.scenarios.variants import variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
 from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
+from gpusched_env.workload.batching import Batching
 from gpusched_env.workload.irregular.name import IrregularGraph
+from gpusched_env.workload.lengths import Geometric, Lognormal, Values
 from gpusched_env.workload.tenant import Tenant
 
 SETS: tuple[SetName, ...] = ("train", "held_out")
@@ -130,6 +132,12 @@ def document() -> str:
     parts += ["## Fields of a file", "", *_fields("A scenario", Scenario), *_fields("A tenant", Tenant)]
     parts += ["**Arrivals**, by `kind`, each with `start_us`, the earliest first arrival (default 0):", ""]
     parts += [f"- {_kind(process)}" for process in (ClosedLoop, Poisson, Periodic, Bursts, Regimes, Backlog)]
+    parts += [
+        "",
+        *_fields("A serving engine: `batching` of a tenant ([how it serves](continuous-batching.md))", Batching),
+    ]
+    parts += ["**Lengths** of prompts and answers, by `kind`:", ""]
+    parts += [f"- {_kind(drawn)}" for drawn in (Values, Lognormal, Geometric)]
     parts += ["", *_fields("The reward: weights of the cost terms", Reward)]
     parts += _fields("The profiles that schedulers and agents are told", ProfileError)
     parts += ["## Generated workloads", "", *generated_section(), *_fields("Parameters", IrregularGraph)]
@@ -205,7 +213,7 @@ def _substitute(tenant: str, fields: dict[str, Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, dict):
         numbers = [f"{name} {_value(v)}" for name, v in value.items() if name != "kind" and v]
-        return " ".join([str(value.get("kind", "")), *numbers])
+        return " ".join([value["kind"], *numbers] if "kind" in value else numbers)
     return "as recorded" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -49,13 +49,13 @@ def job_demand(
         profiles: kernels by identity, then graphs; a graph counts by the kernels in it.
         durations_us: by identity, as they are told; NaN where never measured, which counts as nothing.
     """
-    kernels = [kernel for variant in program.variants for kernel in _launched(variant)]
     sums = np.zeros(6)
-    for identity in kernels:
-        profile = profiles[identity]
-        if isinstance(profile, KernelProfile) and not math.isnan(durations_us[identity]):
-            sums += durations_us[identity] * _while_it_runs(profile, gpu)
-    issue, dram, threads, kernels_us, overfull, block_us = sums / len(program.variants)
+    for variant, times in zip(program.variants, program.repeats, strict=True):
+        for identity in _launched(variant):
+            profile = profiles[identity]
+            if isinstance(profile, KernelProfile) and not math.isnan(durations_us[identity]):
+                sums += times * durations_us[identity] * _while_it_runs(profile, gpu)
+    issue, dram, threads, kernels_us, overfull, block_us = sums / program.jobs
     if kernels_us == 0.0:
         return JobDemand(0.0, 0.0, 0.0, 0.0, 0.0, SHORTEST_BLOCK_US)
     # Kernels of several streams overlap: their times add up to more than the job's.

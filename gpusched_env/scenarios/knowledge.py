@@ -7,7 +7,6 @@ A scheduler that is to have those asks for them by name (:class:`gpusched_env.sc
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +19,7 @@ from gpusched_env.scenarios.demand import JobDemand, job_demand
 from gpusched_env.scenarios.graph_profile import GraphProfile
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
 from gpusched_env.scenarios.stream import Mask
+from gpusched_env.scenarios.tenant_program import of_a_job
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.profile import KernelProfile
 
@@ -112,9 +112,10 @@ class TenantKnowledge:
     weight: float
     """Of its jobs in the cost."""
     slo_us: float
-    """Service objective for the turnaround of a job; ``inf`` without one."""
+    """Service objective for the turnaround of a job, of a serving engine for the time to a request's first token;
+    ``inf`` without one."""
     alone_us: float
-    """Profiled turnaround of one job alone on the GPU."""
+    """Profiled turnaround of one job alone on the GPU, of a serving engine up to the first token."""
     device_us: float
     """Profiled durations of the kernels of a job, summed, as they are told: :attr:`alone_us` without the gaps between
     them; 0 if none was ever measured."""
@@ -124,6 +125,9 @@ class TenantKnowledge:
     """Identities that it may launch, ascending: rows of ``Knowledge.kernels``."""
     demand: JobDemand
     """What a job asks of the GPU, by the profiles of its kernels."""
+    max_batch: int = 1
+    """Jobs that it serves together at most: above 1 a serving engine, whose jobs may complete out of order. A launch of
+    its belongs to the request that it prefills, or to the oldest that runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +218,12 @@ def _tenant(program: TenantProgram, problem: Problem) -> TenantKnowledge:
         priority=tenant.priority,
         weight=tenant.weight,
         slo_us=math.inf if tenant.slo_us is None else tenant.slo_us,
-        alone_us=program.alone_us,
-        device_us=statistics.fmean(float(np.nansum(durations[ops])) for ops in launched),
+        alone_us=program.answer_us,
+        device_us=of_a_job(program.engine, [float(np.nansum(durations[ops])) for ops in launched], answered=True),
         jobs_a_us=tenant.arrivals.jobs_a_us,
         kernels=tuple(sorted({identity for ops in launched for identity in ops})),
         demand=job_demand(program, problem.profiled, durations, problem.gpu),
+        max_batch=1 if program.engine is None else program.engine.max_batch,
     )
 
 

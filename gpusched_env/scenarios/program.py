@@ -284,7 +284,7 @@ def as_graph(workload: Workload, gpu: GpuSpec) -> Workload:
                 nodes.append(GraphNode(op.kind, op.index, op.duration_us, op.bytes, tuple(sorted(before)), op.cold))
         launch = Op(OpKind.GRAPH, host_us=gpu.timing.graph_launch_us, index=len(graphs))
         graphs.append(tuple(nodes))
-        variants.append(Variant(ops=(launch, Op(OpKind.SYNC))))
+        variants.append(Variant(ops=(launch, Op(OpKind.SYNC)), step=variant.step))
     return msgspec.structs.replace(
         workload, graphs=tuple(graphs), variants=tuple(variants), stream_priorities=workload.stream_priorities[:1]
     )

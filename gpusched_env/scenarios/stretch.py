@@ -16,7 +16,7 @@ from gpusched_env.workload.arrivals import ArrivalProcess
 from gpusched_env.workload.cores.spec import CpuCores, Process
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.workload import Child, GraphNode, Op, Variant, Workload
+from gpusched_env.workload.workload import Child, GraphNode, Op, Workload
 
 _Timed = TypeVar("_Timed", Op, GraphNode)
 S = TypeVar("S", bound=msgspec.Struct)
@@ -80,7 +80,9 @@ def slowed(workload: Workload, factor: float) -> Workload:
         kernels=tuple(_kernel(kernel, factor) for kernel in workload.kernels),
         graphs=tuple(tuple(_timed(node, factor) for node in nodes) for nodes in workload.graphs),
         variants=tuple(
-            Variant(ops=tuple(map(op_of, v.ops)), threads=tuple(tuple(map(op_of, ops)) for ops in v.threads))
+            msgspec.structs.replace(
+                v, ops=tuple(map(op_of, v.ops)), threads=tuple(tuple(map(op_of, ops)) for ops in v.threads)
+            )
             for v in workload.variants
         ),
         iteration_us=tuple(us * factor for us in workload.iteration_us),

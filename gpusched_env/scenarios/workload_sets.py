@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from gpusched_env.workload.arrivals import ArrivalProcess
+from gpusched_env.workload.batching import Batching
 from gpusched_env.workload.cores.spec import CpuCores, Process
 from gpusched_env.workload.tenant import Tenant
 
@@ -27,6 +28,7 @@ class Substitute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     iteration_us: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
     host_us: Annotated[float, Meta(ge=0)] | UnsetType | None = UNSET
     memory_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    batching: Batching | UnsetType | None = UNSET
     neighbours: tuple[tuple[Process, ...], ...] | UnsetType = UNSET
     """Processes of the CPU cores that run no tenant's host, core by core."""
 

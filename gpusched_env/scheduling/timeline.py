@@ -91,6 +91,9 @@ class Timeline:
         """Completed jobs: when they arrived, were taken up by the host, completed (detail ``jobs``)."""
         self.rejections = Columns("tenant", "job", "arrived_us", "rejected_us", times=("arrived_us", "rejected_us"))
         """Rejected jobs (detail ``jobs``)."""
+        self.requests = Columns("tenant", "job", "first_token_us", "tokens", "preemptions", times=("first_token_us",))
+        """Completed jobs of serving engines, in the order of :attr:`jobs`: when the first token was there, how many the
+        answer has, how often the request lost its cache (detail ``jobs``)."""
         self.kernels = Columns(
             "id", "tenant", "job", "identity", "issued_us", "launched_us", "started_us", "ended_us", "stream_priority",
             "preemptions", "stream", "parent",
@@ -110,6 +113,14 @@ class Timeline:
         tenant that has the GPU, -1 while it changes hands. Tenant 0 has it before the first row."""
         self.copies = Columns("engine", "tenant", "bytes", "started_us", "ended_us", times=("started_us", "ended_us"))
         """Copies and memsets (detail ``kernels``); engine 0 to device, 1 to host, 2 on device."""
+
+    def answer_us(self, tenant: int) -> NDArray[np.float64]:
+        """By completed job of a tenant, in order: from its arrival to what its objective is about, which is its
+        completion, or the first token of a serving engine's request."""
+        jobs, requests = self.jobs.array, self.requests.array
+        jobs, requests = jobs[jobs[:, 0] == tenant], requests[requests[:, 0] == tenant]
+        answered: NDArray[np.float64] = (requests[:, 2] if len(requests) else jobs[:, 4]) - jobs[:, 2]
+        return answered
 
     def parts(self, tenant: int, start_us: float, end_us: float) -> list[tuple[float, float, bool]]:
         """A stretch of time of a time-sliced tenant in parts: start, end, and whether it had the GPU.

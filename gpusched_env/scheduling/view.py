@@ -79,7 +79,7 @@ class PendingColumn(enum.IntEnum):
     JOB_ARRIVED_US = enum.auto()
     """When its job arrived."""
     DEADLINE_US = enum.auto()
-    """When its job exceeds the tenant's SLO; ``inf`` without one."""
+    """When its job exceeds the tenant's SLO; ``inf`` without one, and behind the first token of an engine's request."""
     JOB_LEFT_US = enum.auto()
     """Profiled device time of what is left of its job, this kernel included: the job's, which its service knows, spread
     over its kernels as their profiles say."""
@@ -207,7 +207,7 @@ class RunningColumn(enum.IntEnum):
     PROFILED_DRAM = enum.auto()
     """Profiled share of DRAM bandwidth it uses alone, 0 to 1."""
     DEADLINE_US = enum.auto()
-    """When its job exceeds the tenant's SLO; ``inf`` without one."""
+    """When its job exceeds the tenant's SLO; ``inf`` without one, and behind the first token of an engine's request."""
     IDEMPOTENT = enum.auto()
     """1 if it may be reset: its kernel may run again from its start, and it posts no tiles."""
     PREEMPTIBLE = enum.auto()
@@ -235,7 +235,7 @@ class TenantColumn(enum.IntEnum):
     SLO_US = enum.auto()
     """Service objective for the turnaround of a job; ``inf`` without one."""
     ALONE_US = enum.auto()
-    """Profiled turnaround of one job alone on the GPU."""
+    """Profiled turnaround of one job alone on the GPU, of a serving engine's request up to its first token."""
     DEVICE_US = enum.auto()
     """Profiled durations of the kernels of a job, summed: :attr:`ALONE_US` without the gaps between them; 0 if none was
     ever measured."""
@@ -243,7 +243,7 @@ class TenantColumn(enum.IntEnum):
     """Mean rate of its arrivals, as who runs the service has measured it, jobs a microsecond; 0 where jobs wait for
     each other or are all there at once."""
     JOBS_WAITING = enum.auto()
-    """Jobs that arrived and have not completed (the one in service included)."""
+    """Jobs that arrived and have not completed (those in service included)."""
     JOBS_DONE = enum.auto()
     """Jobs that it completed."""
     KERNELS_PENDING = enum.auto()
@@ -253,9 +253,9 @@ class TenantColumn(enum.IntEnum):
     OLDEST_ARRIVED_US = enum.auto()
     """Arrival of the oldest unfinished job; ``inf`` without one."""
     LAST_TURNAROUND_US = enum.auto()
-    """Turnaround of the last completed job; 0 before."""
+    """Turnaround of the last completed job, or time to the latest first token of a serving engine; 0 before."""
     MEAN_TURNAROUND_US = enum.auto()
-    """Exponential mean (weight 1/8 for the newest) of turnarounds; 0 before."""
+    """Exponential mean (weight 1/8 for the newest) of these; 0 before."""
     PARTITION_FIRST = enum.auto()
     """First SM of the partition that its launches get, in placement order."""
     PARTITION_SMS = enum.auto()
@@ -289,15 +289,15 @@ class JobColumn(enum.IntEnum):
     ARRIVED_US = enum.auto()
     """When it arrived."""
     DEADLINE_US = enum.auto()
-    """When it exceeds the tenant's SLO; ``inf`` without one."""
+    """When it exceeds the tenant's SLO; ``inf`` without one, and behind the first token of an engine's request."""
     STARTED_US = enum.auto()
     """When its host took it up; ``inf`` before."""
     UNFINISHED = enum.auto()
-    """Share of its operations on the device that have not ended, 0 to 1."""
+    """Share of its operations on the device that have not ended, 0 to 1; of an engine's request those of its step."""
     REJECTABLE = enum.auto()
-    """1 if ``Reject`` of it is legal now, where the scenario offers that. Only where a job of its tenant was rejected
-    at this instant and it arrived at the same one is it not, so that a client that asks again at once cannot stop the
-    clock."""
+    """1 if ``Reject`` of it is legal now, where the scenario offers that. It is not where a job of its tenant was
+    rejected at this instant and it arrived at the same one, so that a client that asks again at once cannot stop the
+    clock; nor of a request that a serving engine runs."""
 
 
 class DependencyColumn(enum.IntEnum):

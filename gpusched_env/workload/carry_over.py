@@ -37,7 +37,7 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import is_chain
 from gpusched_env.workload.irregular.name import is_irregular
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Variant, Workload
+from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Workload
 
 SINGLE = re.compile(r"tf32|f32f32|ffma|sgemm|s1688gemm_\d|<float", re.IGNORECASE)
 """Names of matrix kernels whose factors have 32 bits (cuBLAS, cuDNN, CUTLASS)."""
@@ -116,7 +116,9 @@ def stretched(workload: Workload, factors: Sequence[float]) -> dict[str, Any]:
     if all(factor == 1.0 for factor in factors):
         return {}
     variants = tuple(
-        Variant(ops=tuple(map(op_of, v.ops)), threads=tuple(tuple(map(op_of, ops)) for ops in v.threads))
+        msgspec.structs.replace(
+            v, ops=tuple(map(op_of, v.ops)), threads=tuple(tuple(map(op_of, ops)) for ops in v.threads)
+        )
         for v in workload.variants
     )
     graphs = tuple(

@@ -9,11 +9,12 @@ from msgspec import Meta
 
 from gpusched_env.reading import Label
 from gpusched_env.workload.arrivals import ArrivalProcess
+from gpusched_env.workload.batching import Batching
 from gpusched_env.workload.kernel import Duration, Time
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One tenant of a scenario: a host process that serves its jobs one at a time, in order of arrival."""
+    """One tenant of a scenario: a host process that serves jobs in order of arrival, one at a time or in batches."""
 
     name: Label
     workload: str
@@ -29,7 +30,8 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     weight: Annotated[float, Meta(ge=0, le=1e18)] = 1.0
     """Weight of its jobs in the cost."""
     slo_us: Annotated[float, Meta(gt=0)] | None = None
-    """Service objective: a job's turnaround should not exceed this."""
+    """Service objective: a job's turnaround should not exceed this, or with ``batching`` the time to its first token.
+    """
     launch: Literal["eager", "graph"] = "eager"
     """``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
     iteration_us: Duration | None = None
@@ -44,3 +46,6 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """On a real GPU, what stands for its recorded kernels, for as long as these took: ``synthetic`` ones of the same
     shape, registers, shared memory and traffic, or a ``library``'s own, matrix products of cuBLAS and element-wise
     operations of CuPy. Simulated devices run the recorded kernels whatever it says."""
+    batching: Batching | None = None
+    """It is a serving engine: its jobs are requests, which it serves together, step by step, by the recorded variants
+    that say which ``step`` they are; ``None``: jobs are served one at a time."""

@@ -21,6 +21,7 @@ from msgspec import Meta
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.reading import decoded, read_bytes, unzipped
 from gpusched_env.workload.kernel import Duration, Kernel, Time
+from gpusched_env.workload.steps import Step
 
 FORMAT = "gpusched-workload/1"
 
@@ -149,6 +150,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Of the main host thread."""
     threads: tuple[tuple[Op, ...], ...] = ()
     """Of further host threads, which begin with the main one; the iteration's host work ends with the last of them."""
+    step: Step | None = None
+    """Which step of a serving engine it is; ``None``: of none."""
 
     @property
     def all_threads(self) -> tuple[tuple[Op, ...], ...]:
@@ -212,6 +215,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     self._check_op(op, f"{where}[{o}]")
             if not any(op.kind in (OpKind.KERNEL, OpKind.GRAPH) for op in variant.all_ops):
                 raise ValueError(f"variants[{v}] has no kernel")
+        self._check_steps()
 
     @property
     def spec(self) -> GpuSpec:
@@ -221,6 +225,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             InputError: it is not in the file, and no shipped one has its name.
         """
         return self.gpu_spec if self.gpu_spec is not None else load_gpu(self.gpu)
+
+    def _check_steps(self) -> None:
+        first: dict[Step, int] = {}
+        for v, variant in enumerate(self.variants):
+            if variant.step is not None and first.setdefault(variant.step, v) != v:
+                raise ValueError(f"variants[{v}].step is that of variants[{first[variant.step]}]; record a step once")
 
     def _check_op(self, op: Op, where: str) -> None:
         if op.stream >= len(self.stream_priorities):

@@ -14,7 +14,7 @@ from gpusched_env.episodes.session import Episode
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.scenario import Reward, load_scenario
+from gpusched_env.scenarios.scenario import Reward, load_scenario, make_scenario
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.reward import COST_TERMS, cost_terms, total_cost
 from gpusched_env.scheduling.timeline import Timeline
@@ -208,3 +208,47 @@ def test_percentiles_interpolate_between_order_statistics() -> None:
     urgent = episode_metrics(episode(toy(), jobs, arrived=(0, 11))).tenants[URGENT]
     assert (urgent.turnaround_p50_us, urgent.turnaround_p95_us) == (60.0, 105.0)
     assert urgent.turnaround_p99_us == pytest.approx(np.float64(109.0))
+
+
+def chat(slo_us: float | None) -> Problem:
+    """A serving engine alone."""
+    values = {"kind": "values", "values": [4]}
+    batching = {"max_batch": 4, "cache_tokens": 50, "prompt": values, "answer": values}
+    tenant = {"name": "chat", "workload": "toy_engine", "arrivals": {"kind": "backlog"}, "jobs": 4, "slo_us": slo_us}
+    data = {"name": "test", "gpu": "toy-4sm", "horizon_us": 1e5, "tenants": [{**tenant, "batching": batching}]}
+    return build_problem(make_scenario(data))
+
+
+def test_a_request_is_in_time_by_its_first_token() -> None:
+    timeline = Timeline("jobs")
+    # Arrival, start, completion; first token and tokens.
+    for number, (times, first_us, tokens) in enumerate(
+        [((0, 0, 100), 40, 4), ((10, 40, 230), 80, 4), ((0, 80, 120), 120, 1), ((50, 120, 560), 160, 9)]
+    ):
+        timeline.jobs.add(0, number, *(to_ps(us) for us in times))
+        timeline.requests.add(0, number, to_ps(first_us), tokens, 0)
+    costs = Costs(1)
+    costs.arrived[:], costs.completed[:], costs.slo_misses[:] = 4, 4, 2
+    costs.time_us = 1000.0
+    played = Episode(chat(70.0), 0, timeline, costs, 1000.0, done=True, decisions=0, wall_s=0.1)
+    metrics = episode_metrics(played)
+    (tenant,) = metrics.tenants
+    # First tokens after 40, 70, 120 and 110 us.
+    assert (tenant.ttft_mean_us, tenant.ttft_p50_us) == (85.0, 90.0)
+    assert tenant.ttft_p99_us == pytest.approx(119.7)
+    # 3 more in 60 us, 3 more in 150 us, none, 8 more in 400 us.
+    assert (tenant.tpot_mean_us, tenant.tpot_p50_us) == (40.0, 50.0)
+    assert tenant.tpot_p99_us == 50.0
+    assert tenant.turnaround_mean_us == pytest.approx((100 + 220 + 120 + 510) / 4)
+    # Two first tokens within 70 us, though three requests took longer in all.
+    assert tenant.slo_attainment == 0.5
+    assert metrics.goodput_per_s == pytest.approx(2 / 1e-3)
+    assert "TTFT p99 ms" in str(played)
+
+
+def test_tenants_that_are_no_engines_have_no_tokens() -> None:
+    played = episode(toy(), [(URGENT, 0.0, 0.0, 400.0)], arrived=(0, 1))
+    tenant = episode_metrics(played).tenants[URGENT]
+    names = ("ttft_mean_us", "ttft_p50_us", "ttft_p99_us", "tpot_mean_us", "tpot_p50_us", "tpot_p99_us")
+    assert all(math.isnan(getattr(tenant, name)) for name in names)
+    assert "TTFT" not in str(played)

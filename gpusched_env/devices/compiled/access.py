@@ -101,6 +101,12 @@ def factors(w, number):
 
 
 @inlined
+def lengths(w, number):
+    """Lengths that a serving engine's requests draw from."""
+    return _number(problem(w).lengths_at, number).value
+
+
+@inlined
 def sm_ids(w, rank):
     return _number(problem(w).sm_ids_at, rank).value
 

@@ -391,7 +391,7 @@ class Arena(Uncopied):
         timeline = self.timeline
         tables: tuple[Columns, ...] = (
             timeline.jobs, timeline.rejections, timeline.kernels, timeline.sms, timeline.decisions, timeline.copies,
-            timeline.blocks, timeline.turns,
+            timeline.blocks, timeline.turns, timeline.requests,
         )  # fmt: skip
         whole = rows.view(np.int64).reshape(count, -1)
         floats = rows.view(np.float64).reshape(count, -1)

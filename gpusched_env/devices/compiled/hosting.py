@@ -5,13 +5,14 @@ Importing this module lets Numba compile the host interpreter for an ``ENV`` rec
 
 from __future__ import annotations
 
-from gpusched_env.compiling import called
+from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import timing
 from gpusched_env.devices.compiled.access import (
     afters,
     clients,
     factors,
     jobs,
+    lengths,
     marks,
     ops,
     problem,
@@ -26,11 +27,12 @@ from gpusched_env.devices.compiled.ahead import beyond_window, run_ahead
 from gpusched_env.devices.compiled.issuing import make_launch, settle_issue
 from gpusched_env.devices.compiled.overloading import on_records
 from gpusched_env.devices.compiled.randomness import uniform
-from gpusched_env.devices.compiled.record import log_job, log_rejection
+from gpusched_env.devices.compiled.record import log_job, log_rejection, log_request
 from gpusched_env.devices.compiled.slots import next_id
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload import host
 from gpusched_env.workload.host import ARRIVAL, DEADLINE, operation_issued
+from gpusched_env.workload.host.states import PROMPT
 
 
 @on_records(host.rules)
@@ -89,6 +91,28 @@ def _draw_variant(w, tenant, u):
     return variants(w, p.first_variant + int(u * p.variants))
 
 
+@on_records(host.draw_length)
+def _draw_length(w, tenant, which, u):
+    p = programs(w, tenant)
+    if which == PROMPT:
+        return lengths(w, p.first_prompt + int(u * p.prompts))
+    return lengths(w, p.first_answer + int(u * p.answers))
+
+
+@on_records(host.covering)
+def _covering(w, tenant, batch, tokens):
+    row = programs(w, tenant).first_variant
+    while not covers(variants(w, row), batch, tokens):
+        row += 1
+    return variants(w, row)
+
+
+@inlined
+def covers(step, batch, tokens):
+    """Whether a recorded step covers so many requests with so many tokens each."""
+    return (step.batch == 0) == (batch == 0) and step.batch >= batch and step.tokens >= tokens
+
+
 @on_records(host.draw_factor)
 def _draw_factor(w, tenant, u):
     p = programs(w, tenant)
@@ -107,12 +131,22 @@ def _uniform(w, tenant, which):
 
 @on_records(host.new_job)
 def _new_job(w, tenant, number, variant):
-    job = jobs(w, tenant, number)
+    repeat(jobs(w, tenant, number), variant)
+    return jobs(w, tenant, number)
+
+
+@on_records(host.repeat)
+def _repeat(w, tenant, number, variant):
+    repeat(jobs(w, tenant, number), variant)
+
+
+@inlined
+def repeat(job, variant):
+    """A job is to do all that a variant does."""
     job.unfinished = job.operations = variant.device_ops
     job.marks = variant.marks
     job.first_op = variant.first_op
     job.first_thread_ops = variant.first_thread_ops
-    return job
 
 
 @on_records(host.set_timer)
@@ -165,3 +199,8 @@ def _log_job(w, tenant, number):
 @on_records(host.log_rejection)
 def _log_rejection(w, tenant, number):
     log_rejection(w, tenant, number, jobs(w, tenant, number))
+
+
+@on_records(host.log_request)
+def _log_request(w, tenant, number):
+    log_request(w, tenant, number, jobs(w, tenant, number))

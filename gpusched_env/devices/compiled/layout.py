@@ -35,7 +35,7 @@ PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
     (I8, "schedules preempts partitions rejects synchronises reshapes throttles tiled margin edge_margin"),
     (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
-    (I8, "stream_rows_at forms_at"),
+    (I8, "stream_rows_at forms_at lengths_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "graph_gap_beside_ps reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
     (I8, "arrivals_until_ps wait_kernel_ps queue_period_ps held_queues throttle_ps restart_ps"),
@@ -84,19 +84,22 @@ the L2 has lost its data."""
 COPY = _record((I8, "bytes device_ps"))
 """A copy: its size, and how long it takes."""
 
-VARIANT = _record((I8, "first_op device_ops marks first_thread_ops"))
+VARIANT = _record((I8, "first_op device_ops marks first_thread_ops batch tokens"))
+"""A recorded iteration, or a step of a serving engine: ``batch`` requests (0: a prefill) of so many ``tokens``."""
 
 PROGRAM = _record(
     (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark keeps"),
+    (I8, "max_batch cache_tokens longest_prefill first_prompt prompts first_answer answers"),
     (
         F8,
-        "weight slo_us alone_us device_us jobs_a_us "
+        "weight slo_us alone_us answer_us device_us jobs_a_us "
         "start_us think_us rate_per_s period_us burst_go busy_rate_per_s calm_us busy_us footprint_bytes brings",
     ),
 )
 """A tenant. ``arrivals``: a code of :mod:`gpusched_env.workload.host`; ``jobs``: -1 without a limit; ``slo_us``:
-``inf`` without one; then where its threads and marks begin among those of all tenants; ``keeps``, ``brings``: as of
-:class:`~gpusched_env.scenarios.tenant_program.TenantProgram`."""
+``inf`` without one; then where its threads and marks begin among those of all tenants; ``max_batch``: of a serving
+engine, 0 if it is none; ``first_prompt``, ``first_answer``: where the lengths that it draws from begin in a table;
+``keeps``, ``brings``: as of :class:`~gpusched_env.scenarios.tenant_program.TenantProgram`."""
 
 STREAM_ROW = _record((I8, "tenant priority in_line windowed mask_first mask_sms"))
 """``in_line``: 1 if what is issued into it is held up by nothing but what is before it in the stream, and nothing else
@@ -153,6 +156,7 @@ ENV = _record(
 
 CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
+    (I8, "answered running cached prefills prefill_left"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until"),
@@ -167,9 +171,11 @@ Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone,
 ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
 ``outstanding``: operations of its hosts that have not finished; ``at_work``: threads that spend host time, where that
 slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy times; ``pause_ps``: what its host sleeps
-before a job, ``owed_ps``: what is added to that, once; ``holds_lock``: the bandwidth lock. ``pending_*``,
-``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of launched ones (in
-order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
+before a job, ``owed_ps``: what is added to that, once; ``holds_lock``: the bandwidth lock; ``answered``: jobs that have
+completed, or requests that have their first token; ``running``, ``cached``: requests that an engine runs, and their
+tokens in its cache; ``prefills``: 1 while its step is a prefill; ``prefill_left``: tokens to prefill after that.
+``pending_*``, ``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of
+launched ones (in order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition. ``l2_job`` and the last three: its share of the L2
 (:class:`gpusched_env.devices.reference.l2.Share`)."""
 
@@ -196,9 +202,11 @@ PROCESS = _record((I8, "counted vruntime_ps"), (F8, "misses_per_us bytes_per_us"
 
 JOB = _record(
     (I8, "state overdue unfinished operations marks first_op first_thread_ops arrived_ps started_ps deadline_ps"),
+    (I8, "first_token_ps"),
+    (I4, "prompt answer tokens cached preemptions"),
     (F8, "factor"),
 )
-"""A job that is not gone, by number."""
+"""A job that is not gone, by number; of a serving engine its lengths, and its tokens so far and in the cache."""
 
 LAUNCH = _record(
     (I8, "id launched_ps deadline_ps order"),
@@ -380,6 +388,7 @@ LOG_DECISION: Final = 4
 LOG_COPY: Final = 5
 LOG_BLOCKS: Final = 6
 LOG_TURN: Final = 7
+LOG_REQUEST: Final = 8
 
 NOTHING_KEPT: Final = 0
 JOBS_ONLY: Final = 1

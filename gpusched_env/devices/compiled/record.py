@@ -14,6 +14,7 @@ from gpusched_env.devices.compiled.layout import (
     LOG_JOB,
     LOG_KERNEL,
     LOG_REJECTION,
+    LOG_REQUEST,
     LOG_SMS,
     LOG_TURN,
 )
@@ -52,6 +53,19 @@ def log_rejection(w, tenant, number, job):
     row.c2 = number
     row.c3 = job.arrived_ps
     row.c4 = w.now_ps
+
+
+@inlined
+def log_request(w, tenant, number, job):
+    """A request of a serving engine has completed."""
+    if w.detail < JOBS_ONLY:
+        return
+    row = next_row(w, LOG_REQUEST)
+    row.c1 = tenant
+    row.c2 = number
+    row.c3 = job.first_token_ps
+    row.c4 = job.tokens
+    row.c5 = job.preemptions
 
 
 @called

@@ -75,9 +75,11 @@ class Sizes:
 def log_margin(problem: Problem, detail: Detail) -> int:
     """Most rows that one event may write to the log."""
     tenants = len(problem.programs)
+    # A step of a serving engine may complete all requests that run, with two rows each.
+    jobs = tenants + sum(2 * program.engine.max_batch for program in problem.programs if program.engine is not None)
     if detail in ("none", "jobs"):
-        return tenants
-    margin = 4 * tenants + 4 * problem.gpu.resident_grids + 16
+        return jobs
+    margin = jobs + 3 * tenants + 4 * problem.gpu.resident_grids + 16
     return margin + problem.gpu.sms * problem.gpu.limits.blocks if detail == "blocks" else margin
 
 

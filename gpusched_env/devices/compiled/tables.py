@@ -59,6 +59,7 @@ class ProblemTables:
     sm_ids: Record
     stream_rows: Record
     forms: Record
+    lengths: Record
     marks: int
     """Marks of all tenants."""
     operations: tuple[HostOp | None, ...]
@@ -103,6 +104,7 @@ class _Tabulation:
         kernels["first_form"][: len(counts)] = np.cumsum(counts) - counts
         programs = np.zeros(len(problem.programs), PROGRAM)
         factors: list[float] = []
+        lengths: list[int] = []
         threads = marks = 0
         for row, program in enumerate(problem.programs):
             _fill_program(programs[row], program, problem.knowledge.tenants[row])
@@ -113,8 +115,12 @@ class _Tabulation:
             factors += program.host_spread
             threads += int(record["threads"])
             marks += max(job.marks for job in program.variants)
-            for job in program.variants:
-                self._add_variant(job, int(record["threads"]))
+            for job, size in zip(program.variants, program.sizes, strict=True):
+                self._add_variant(job, int(record["threads"]), size)
+            if program.engine is not None:
+                for name, drawn in (("prompt", program.engine.prompts), ("answer", program.engine.answers)):
+                    record[f"first_{name}"], record[f"{name}s"] = len(lengths), len(drawn)
+                    lengths += drawn
         held = {
             op.stream
             for program in problem.programs
@@ -132,6 +138,7 @@ class _Tabulation:
             "factors": np.array([(factor,) for factor in factors], REAL),
             "afters": _numbers(self._afters or [0]),
             "forms": _numbers(forms or [0]),
+            "lengths": _numbers(lengths or [0]),
             "sm_ids": _numbers(sm_order(problem.gpu).tolist()),
             "stream_rows": np.array(
                 [
@@ -154,11 +161,11 @@ class _Tabulation:
         kernels = self._problem.kernels
         return 0 <= op.identity < len(kernels) and bool(kernels[op.identity].forms)
 
-    def _add_variant(self, job: JobProgram, threads: int) -> None:
-        """A job's operations; the nodes and children of one lie behind all of them."""
+    def _add_variant(self, job: JobProgram, threads: int, size: tuple[int, int]) -> None:
+        """A job's operations; the nodes and children of one lie behind all of them; ``size``: of an engine's step."""
         first = len(self._ops)
         device_ops = sum(op.kind in DEVICE_OPS for op in job.ops)
-        self._variants.append((first, device_ops, job.marks, len(self._thread_ops)))
+        self._variants.append((first, device_ops, job.marks, len(self._thread_ops), *size))
         self._thread_ops += [*job.threads, *[0] * (threads - len(job.threads))]
         next_node = first + len(job.ops)
         for op in job.ops:
@@ -311,7 +318,11 @@ def _fill_program(row: np.void, program: TenantProgram, known: TenantKnowledge) 
     row["variants"], row["factors"] = len(program.variants), len(program.host_spread)
     row["weight"] = tenant.weight
     row["slo_us"] = math.inf if tenant.slo_us is None else tenant.slo_us
-    row["alone_us"], row["device_us"], row["jobs_a_us"] = program.alone_us, known.device_us, known.jobs_a_us
+    row["alone_us"], row["answer_us"] = program.alone_us, program.answer_us
+    row["device_us"], row["jobs_a_us"] = known.device_us, known.jobs_a_us
     row["footprint_bytes"], row["brings"], row["keeps"] = program.footprint_bytes, program.brings, program.keeps
     for name, value in arrival_numbers(tenant.arrivals).items():
         row[name] = value
+    if program.engine is not None:
+        for name in ("max_batch", "cache_tokens", "longest_prefill"):
+            row[name] = getattr(program.engine, name)

@@ -321,7 +321,7 @@ def fill_tenants(w, out):
         row[TenantColumn.PRIORITY] = program.priority
         row[TenantColumn.WEIGHT] = program.weight
         row[TenantColumn.SLO_US] = program.slo_us
-        row[TenantColumn.ALONE_US] = program.alone_us
+        row[TenantColumn.ALONE_US] = program.answer_us
         row[TenantColumn.DEVICE_US] = program.device_us
         row[TenantColumn.JOBS_A_US] = program.jobs_a_us
         row[TenantColumn.JOBS_WAITING] = client.arrived - client.completed - client.rejected

@@ -219,7 +219,7 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
         TenantColumn.PRIORITY: program.tenant.priority,
         TenantColumn.WEIGHT: program.tenant.weight,
         TenantColumn.SLO_US: math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
-        TenantColumn.ALONE_US: program.alone_us,
+        TenantColumn.ALONE_US: program.answer_us,
         TenantColumn.DEVICE_US: known.device_us,
         TenantColumn.JOBS_A_US: known.jobs_a_us,
         TenantColumn.JOBS_WAITING: len(jobs),
@@ -262,7 +262,7 @@ def _job(device: Viewed, tenant: int, job: Job) -> dict[JobColumn, float]:
         JobColumn.ARRIVED_US: to_us(job.arrived_ps),
         JobColumn.DEADLINE_US: to_us(job.deadline_ps),
         JobColumn.STARTED_US: to_us(job.started_ps),
-        JobColumn.UNFINISHED: job.unfinished / job.variant.device_ops,
+        JobColumn.UNFINISHED: job.unfinished / job.operations,
         JobColumn.REJECTABLE: host.rejectable(device.world, tenant, job.number),
     }
 

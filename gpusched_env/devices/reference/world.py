@@ -29,6 +29,9 @@ class JobOps:
     device_ops: int
     marks: int
     threads: tuple[int, ...]
+    batch: int = 0
+    tokens: int = 0
+    """Of an engine's step: requests (0: a prefill), and tokens of each."""
 
 
 @dataclass
@@ -71,6 +74,16 @@ class Client:
     jobs_since_ps: int = 0
     last_turnaround_us: float = 0.0
     mean_turnaround_us: float = 0.0
+    answered: int = 0
+    """Jobs that have completed, or requests that have their first token."""
+    running: int = 0
+    """Requests that a serving engine runs."""
+    cached: int = 0
+    """Tokens of theirs in its cache."""
+    prefills: int = 0
+    """1 while its step is a prefill."""
+    prefill_left: int = 0
+    """Tokens that it has still to prefill after that, of the newest request that runs."""
 
 
 @dataclass(eq=False)
@@ -79,15 +92,26 @@ class Job:
 
     number: int
     variant: JobOps
-    first_op: int
-    unfinished: int
-    marks: int
+    first_op: int = 0
+    operations: int = 0
+    unfinished: int = 0
+    """Of its operations on the device."""
+    marks: int = 0
     state: int = host.WAITING
     overdue: int = 0
     arrived_ps: int = 0
     started_ps: int = NEVER
     deadline_ps: int = NEVER
     factor: float = 1.0
+    prompt: int = 0
+    answer: int = 0
+    """Lengths of a serving engine's request, tokens."""
+    tokens: int = 0
+    """Of its answer, so far."""
+    cached: int = 0
+    """In the cache, while it runs."""
+    preemptions: int = 0
+    first_token_ps: int = NEVER
 
 
 @dataclass
@@ -145,9 +169,14 @@ class World:
                 jobs=-1 if program.tenant.jobs is None else program.tenant.jobs,
                 slo_us=math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
                 alone_us=program.alone_us,
+                max_batch=0 if program.engine is None else program.engine.max_batch,
+                cache_tokens=0 if program.engine is None else program.engine.cache_tokens,
+                longest_prefill=0 if program.engine is None else program.engine.longest_prefill,
             )
             for program in problem.programs
         ]
+        engines = [program.engine for program in problem.programs]
+        self.lengths = [() if engine is None else (engine.prompts, engine.answers) for engine in engines]
         self._name = problem.scenario.name
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
@@ -158,10 +187,10 @@ class World:
         for tenant, program in enumerate(problem.programs):
             threads = max(len(variant.threads) for variant in program.variants)
             self.variants.append([])
-            for job in program.variants:
+            for job, size in zip(program.variants, program.sizes, strict=True):
                 idle = (0,) * (threads - len(job.threads))
                 device_ops = sum(op.kind in DEVICE_OPS for op in job)
-                self.variants[-1].append(JobOps(len(self.ops), device_ops, job.marks, (*job.threads, *idle)))
+                self.variants[-1].append(JobOps(len(self.ops), device_ops, job.marks, (*job.threads, *idle), *size))
                 self.ops += job
             self.clients.append(Client(threads, len(self.threads)))
             self.threads += [Thread(tenant) for _ in range(threads)]
@@ -216,8 +245,15 @@ class World:
             del jobs[oldest]
         if len(jobs) * len(self.jobs) >= MOST_JOBS:
             raise too_many_jobs(self._name, self.now_ps / PS_PER_US)
-        jobs[number] = job = Job(number, variant, variant.first_op, variant.device_ops, variant.marks)
+        jobs[number] = job = Job(number, variant)
+        self.repeat(tenant, number, variant)
         return job
+
+    def repeat(self, tenant: int, number: int, variant: JobOps) -> None:
+        """A job is to do all that a variant does."""
+        job = self.jobs[tenant][number]
+        job.variant, job.first_op, job.marks = variant, variant.first_op, variant.marks
+        job.operations = job.unfinished = variant.device_ops
 
     def in_system(self, tenant: int) -> list[Job]:
         """Jobs that have arrived and are not gone, oldest first."""
@@ -241,3 +277,9 @@ class World:
         """A job was rejected."""
         if self._timeline.detail != "none":
             self._timeline.rejections.add(tenant, number, self.jobs[tenant][number].arrived_ps, self.now_ps)
+
+    def log_request(self, tenant: int, number: int) -> None:
+        """A request of a serving engine has completed."""
+        if self._timeline.detail != "none":
+            job = self.jobs[tenant][number]
+            self._timeline.requests.add(tenant, number, job.first_token_ps, job.tokens, job.preemptions)

@@ -17,6 +17,8 @@ recorded times tell already.
 A tenant may be throttled (:func:`throttle`): its host sleeps before it begins a job, and what that costs, once, is
 added to the next sleep.
 
+A tenant may be a serving engine, which serves several jobs together, step by step (:mod:`.batching`).
+
 Tenants that are closed loops may be told from outside to come and to go (:func:`come`, :func:`go`).
 
 In all functions ``tenant`` is a row of the tenants, ``number`` one of their jobs (counted from 0), ``k`` a row of the
@@ -47,16 +49,20 @@ from gpusched_env.workload.host.world import (
     awaited,
     awaits,
     client,
+    covering,
     draw_factor,
+    draw_length,
     draw_variant,
     issue,
     job,
     log_job,
     log_rejection,
+    log_request,
     mark,
     new_job,
     op,
     program,
+    repeat,
     rules,
     set_timer,
     stream,
@@ -67,8 +73,9 @@ from gpusched_env.workload.host.world import (
 
 __all__ = [
     "ARRIVAL", "AWAKE", "DEADLINE", "GONE", "IDLE", "NO_LIMIT", "RANDOM_STREAMS", "UNISSUED", "UNTOLD", "WAITING",
-    "arrival_due", "arrival_numbers", "awaited", "awaits", "begin", "client", "come", "deadline_due", "delay",
-    "draw_factor", "draw_variant", "gap_us", "go", "is_there", "issue", "job", "log_job", "log_rejection", "mark",
-    "new_job", "op", "operation_finished", "operation_issued", "program", "reject", "rejectable", "rules",
-    "set_timer", "stream", "thread", "thread_due", "thread_ops", "throttle", "uniform",
+    "arrival_due", "arrival_numbers", "awaited", "awaits", "begin", "client", "come", "covering", "deadline_due",
+    "delay", "draw_factor", "draw_length", "draw_variant", "gap_us", "go", "is_there", "issue", "job", "log_job",
+    "log_rejection", "log_request", "mark", "new_job", "op", "operation_finished", "operation_issued", "program",
+    "reject", "rejectable", "repeat", "rules", "set_timer", "stream", "thread", "thread_due", "thread_ops", "throttle",
+    "uniform",
 ]  # fmt: skip

@@ -7,13 +7,15 @@ import math
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.workload.host.arrivals import gap_us, send_at
-from gpusched_env.workload.host.states import CLOSED_LOOP, DEADLINE, GONE, HOST, WAITING
+from gpusched_env.workload.host.states import ANSWER, CLOSED_LOOP, DEADLINE, GONE, HOST, NOBODY, PROMPT, WAITING
 from gpusched_env.workload.host.world import (
     client,
     draw_factor,
+    draw_length,
     draw_variant,
     job,
     log_job,
+    log_request,
     new_job,
     program,
     set_timer,
@@ -23,12 +25,20 @@ from gpusched_env.workload.host.world import (
 
 @procedure
 def arrival_due(w, tenant):
-    """A job arrives; which recorded iteration it repeats, and how fast the host is, is drawn."""
+    """A job arrives; what it is is drawn: the recorded iteration, or a request's lengths, and how fast the host is."""
     p = program(w, tenant)
     c = client(w, tenant)
     number = c.arrived
-    j = new_job(w, tenant, number, draw_variant(w, tenant, uniform(w, tenant, 1)))
+    u = uniform(w, tenant, 1)
+    # A request's first step says which variant it repeats.
+    j = new_job(w, tenant, number, draw_variant(w, tenant, 0.0 if p.max_batch > 0 else u))
     j.factor = draw_factor(w, tenant, uniform(w, tenant, 1))
+    if p.max_batch > 0:
+        j.prompt = draw_length(w, tenant, PROMPT, u)
+        j.answer = draw_length(w, tenant, ANSWER, uniform(w, tenant, 1))
+        j.tokens = 0
+        j.preemptions = 0
+    j.first_token_ps = NEVER
     j.state = WAITING
     j.overdue = 0
     j.arrived_ps = w.now_ps
@@ -38,7 +48,7 @@ def arrival_due(w, tenant):
     c.arrived += 1
     arm_deadline(w, tenant)
     w.awake = 1
-    if c.busy == 0:
+    if c.host_job == NOBODY:
         set_timer(w, HOST, c.first_thread, max(w.now_ps, c.asleep_until_ps))
     if p.arrivals != CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
         send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
@@ -54,17 +64,27 @@ def accrue_jobs(w, tenant):
 
 @procedure
 def complete_job(w, tenant, number):
-    """All operations of a job have finished."""
+    """All operations of a job have finished, or all of a request's tokens are there."""
     c = client(w, tenant)
-    j = job(w, tenant, number)
     accrue_jobs(w, tenant)
     c.completed += 1
-    turnaround_us = (w.now_ps - j.arrived_ps) / 1e6
-    c.last_turnaround_us = turnaround_us
-    mean_us = c.mean_turnaround_us
-    c.mean_turnaround_us = turnaround_us if c.completed == 1 else mean_us + (turnaround_us - mean_us) / 8.0
     log_job(w, tenant, number)
+    if program(w, tenant).max_batch == 0:
+        answered(w, tenant, number)
+    else:
+        log_request(w, tenant, number)
     job_leaves(w, tenant, number)
+
+
+@procedure
+def answered(w, tenant, number):
+    """What a job's objective is about has happened: it has completed, or a request's first token is there."""
+    c = client(w, tenant)
+    c.answered += 1
+    latency_us = (w.now_ps - job(w, tenant, number).arrived_ps) / 1e6
+    c.last_turnaround_us = latency_us
+    mean_us = c.mean_turnaround_us
+    c.mean_turnaround_us = latency_us if c.answered == 1 else mean_us + (latency_us - mean_us) / 8.0
 
 
 @procedure
@@ -89,12 +109,12 @@ def job_leaves(w, tenant, number):
 
 @procedure
 def arm_deadline(w, tenant):
-    """Set the timer to the earliest deadline that is not past (deadlines come in order of arrival)."""
+    """Set the timer to the earliest deadline that is neither past nor met (they come in order of arrival)."""
     c = client(w, tenant)
     c.due_job = max(c.due_job, c.first)
     while c.due_job < c.arrived:
         j = job(w, tenant, c.due_job)
-        if j.state != GONE and j.overdue == 0:
+        if j.state != GONE and j.overdue == 0 and j.first_token_ps == NEVER:
             set_timer(w, DEADLINE, tenant, j.deadline_ps)
             return
         c.due_job += 1

@@ -7,17 +7,22 @@ import math
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host.jobs import accrue_jobs, job_leaves
-from gpusched_env.workload.host.states import HOST, IDLE
+from gpusched_env.workload.host.states import HOST, IDLE, NOBODY, SERVED
 from gpusched_env.workload.host.threads import stop_work
 from gpusched_env.workload.host.world import client, host_changed, job, log_rejection, program, rules, set_timer, thread
 
 
 @procedure
 def rejectable(w, tenant, number):
-    """Whether a job in the system may be rejected now: an end to charge it up to, and no loop at one instant."""
+    """Whether a job in the system may be rejected now: an end to charge it up to, and no loop at one instant.
+
+    A request that runs may not: its steps are those of others, too.
+    """
     c = client(w, tenant)
-    again = c.rejected_ps == w.now_ps and job(w, tenant, number).arrived_ps == w.now_ps
-    return rules(w).horizon_us < math.inf and not again
+    j = job(w, tenant, number)
+    again = c.rejected_ps == w.now_ps and j.arrived_ps == w.now_ps
+    runs = program(w, tenant).max_batch > 0 and j.state == SERVED
+    return rules(w).horizon_us < math.inf and not again and not runs
 
 
 @procedure
@@ -40,7 +45,7 @@ def reject(w, tenant, number):
         w.charged_makespan_us += p.alone_us
     log_rejection(w, tenant, number)
     if c.host_job == number:
-        c.host_job = -1
+        c.host_job = NOBODY
         c.busy = 0
         w.tenants_serving -= 1
         for k in range(c.first_thread, c.first_thread + c.threads):

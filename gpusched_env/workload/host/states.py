@@ -75,6 +75,13 @@ RETURNING: Final = 3
 AWAKE: Final = 0
 """``Client.asleep_until_ps`` of a host that does not sleep before a job."""
 
+# Lengths of a request that are drawn.
+PROMPT: Final = 0
+ANSWER: Final = 1
+
+NOBODY: Final = -1
+"""In place of a job's number."""
+
 # States of a mark.
 UNISSUED: Final = -1
 """``Mark.launch`` of an operation that was not issued yet."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.workload.host.batching import begin_step, end_step, has_step
 from gpusched_env.workload.host.jobs import complete_job
 from gpusched_env.workload.host.states import (
     AWAKE,
@@ -13,6 +14,7 @@ from gpusched_env.workload.host.states import (
     HOST_ONLY,
     HOST_S_OWN,
     IDLE,
+    NOBODY,
     RETURNING,
     SERVED,
     SPENDING,
@@ -31,6 +33,7 @@ from gpusched_env.workload.host.world import (
     job,
     mark,
     op,
+    program,
     rules,
     set_timer,
     stream,
@@ -41,8 +44,14 @@ from gpusched_env.workload.host.world import (
 
 @procedure
 def take_job(w, tenant):
-    """An idle host takes up the oldest job that waits; before that it may sleep."""
+    """An idle host takes up the oldest job that waits, or the next step of a serving engine; before, it may sleep."""
     c = client(w, tenant)
+    if program(w, tenant).max_batch > 0:
+        if not has_step(w, tenant):
+            c.asleep_until_ps = AWAKE
+        elif not sleeps(w, tenant):
+            serve(w, tenant, begin_step(w, tenant))
+        return
     # Those that were rejected before their turn may be forgotten.
     c.taken = max(c.taken, c.first)
     while c.taken < c.arrived:
@@ -53,26 +62,34 @@ def take_job(w, tenant):
         c.taken += 1
         if j.state != WAITING:
             continue
-        c.asleep_until_ps = AWAKE
-        j.state = SERVED
-        j.started_ps = w.now_ps
-        c.host_job = number
-        c.busy = c.threads
-        w.tenants_serving += 1
-        c.host_factor = j.factor
-        for m in range(j.marks):
-            mark(w, tenant, m).launch = UNISSUED
-            mark(w, tenant, m).finished = 0
-        first = j.first_op
-        for i in range(c.threads):
-            t = thread(w, c.first_thread + i)
-            t.op = first
-            first += thread_ops(w, tenant, number, i)
-            t.end = first
-            next_operation(w, c.first_thread + i)
+        serve(w, tenant, number)
         return
     # Whatever it slept for was rejected.
     c.asleep_until_ps = AWAKE
+
+
+@procedure
+def serve(w, tenant, number):
+    """An idle host begins with the operations of a job."""
+    c = client(w, tenant)
+    j = job(w, tenant, number)
+    c.asleep_until_ps = AWAKE
+    j.state = SERVED
+    j.started_ps = min(j.started_ps, w.now_ps)
+    c.host_job = number
+    c.busy = c.threads
+    w.tenants_serving += 1
+    c.host_factor = j.factor
+    for m in range(j.marks):
+        mark(w, tenant, m).launch = UNISSUED
+        mark(w, tenant, m).finished = 0
+    first = j.first_op
+    for i in range(c.threads):
+        t = thread(w, c.first_thread + i)
+        t.op = first
+        first += thread_ops(w, tenant, number, i)
+        t.end = first
+        next_operation(w, c.first_thread + i)
 
 
 @procedure
@@ -118,10 +135,25 @@ def next_operation(w, k):
         return
     t.state = IDLE
     c.busy -= 1
-    if c.busy == 0:
-        c.host_job = -1
-        w.tenants_serving -= 1
-        set_timer(w, HOST, c.first_thread, w.now_ps)
+    if c.busy == 0 and not waits_for_step(w, t.tenant):
+        be_idle(w, t.tenant)
+
+
+@procedure
+def waits_for_step(w, tenant):
+    """Whether a host that has issued all of a serving engine's step waits for its end."""
+    return program(w, tenant).max_batch > 0 and job(w, tenant, client(w, tenant).host_job).unfinished > 0
+
+
+@procedure
+def be_idle(w, tenant):
+    """A host has done with a job, or with a step, whose tokens are there then, and looks for the next."""
+    c = client(w, tenant)
+    if program(w, tenant).max_batch > 0:
+        end_step(w, tenant)
+    c.host_job = NOBODY
+    w.tenants_serving -= 1
+    set_timer(w, HOST, c.first_thread, w.now_ps)
 
 
 @procedure
@@ -282,5 +314,8 @@ def operation_finished(w, tenant, number, row, m, launch):
         if j.state != GONE:
             j.unfinished -= 1
             if j.unfinished == 0:
-                complete_job(w, tenant, number)
+                if program(w, tenant).max_batch == 0:
+                    complete_job(w, tenant, number)
+                elif c.busy == 0:
+                    be_idle(w, tenant)
     wake_threads(w, tenant)

@@ -13,8 +13,8 @@ def rules(w: Any) -> Any:
 
 
 def program(w: Any, tenant: int) -> Any:
-    """A tenant's arrivals (``arrivals`` and their numbers), ``jobs`` (-1: no end), ``slo_us``, ``alone_us``, and how
-    many ``variants`` and host ``factors`` its jobs draw from."""
+    """A tenant's arrivals (``arrivals`` and their numbers), ``jobs`` (-1: no end), ``slo_us``, ``alone_us``, and of a
+    serving engine ``max_batch`` (0: it is none), ``cache_tokens`` and ``longest_prefill``."""
     return w.programs[tenant]
 
 
@@ -64,6 +64,22 @@ def draw_variant(w: Any, tenant: int, u: float) -> Any:
     return variants[int(u * len(variants))]
 
 
+def draw_length(w: Any, tenant: int, which: int, u: float) -> int:
+    """The length in tokens that the draw ``u`` picks; ``which``: of the prompt or the answer."""
+    drawn = w.lengths[tenant][which]
+    return int(drawn[int(u * len(drawn))])
+
+
+def covering(w: Any, tenant: int, batch: int, tokens: int) -> Any:
+    """The first, which is the smallest, of an engine's recorded steps that covers so many requests with so many tokens
+    each; ``batch`` 0: a prefill of so many tokens."""
+    return next(
+        step
+        for step in w.variants[tenant]
+        if (step.batch == 0) == (batch == 0) and step.batch >= batch and step.tokens >= tokens
+    )
+
+
 def draw_factor(w: Any, tenant: int, u: float) -> float:
     """The factor on host times that the draw ``u`` picks."""
     factors = w.factors[tenant]
@@ -83,6 +99,11 @@ def uniform(w: Any, tenant: int, which: int) -> float:
 def new_job(w: Any, tenant: int, number: int, variant: Any) -> Any:
     """Make room for a job of a variant, ``unfinished`` device operations and ``first_op`` filled in."""
     return w.new_job(tenant, number, variant)
+
+
+def repeat(w: Any, tenant: int, number: int, variant: Any) -> None:
+    """A job is to repeat a variant, all of it: ``unfinished``, ``marks`` and ``first_op`` filled in."""
+    w.repeat(tenant, number, variant)
 
 
 def set_timer(w: Any, kind: int, number: int, at_ps: int) -> None:
@@ -108,3 +129,8 @@ def log_job(w: Any, tenant: int, number: int) -> None:
 def log_rejection(w: Any, tenant: int, number: int) -> None:
     """A job was rejected."""
     w.log_rejection(tenant, number)
+
+
+def log_request(w: Any, tenant: int, number: int) -> None:
+    """A request of a serving engine has completed."""
+    w.log_request(tenant, number)

@@ -1,0 +1,175 @@
+"""Tenants that are serving engines, in problems: their steps, a request alone, and what wrong ones are told."""
+
+from __future__ import annotations
+
+import copy
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpusched_env.data import read_recorded
+from gpusched_env.errors import InputError
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.workload.workload import Variant, decode_workload, encode_workload
+
+TENANT: dict[str, Any] = {
+    "name": "chat",
+    "workload": "toy_engine",
+    "arrivals": {"kind": "backlog"},
+    "jobs": 1,
+    "batching": {
+        "max_batch": 4,
+        "cache_tokens": 50,
+        "prompt": {"kind": "values", "values": [3, 8]},
+        "answer": {"kind": "values", "values": [1, 4, 9]},
+    },
+}
+
+
+def problem(tenant: dict[str, Any] = TENANT, **fields: Any) -> Problem:
+    data = {"name": "test", "gpu": "toy-4sm", "horizon_us": 1e5, "stream_priorities": [0], "tenants": [tenant]}
+    return build_problem(make_scenario(data | fields))
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """:data:`TENANT` with another value."""
+    tenant: Any = copy.deepcopy(TENANT)
+    holder, (*above, last) = tenant, path.split(".")
+    for step in above:
+        holder = holder[step]
+    holder[last] = value
+    return dict(tenant)
+
+
+def test_steps_are_in_order_of_their_sizes_whatever_the_order_of_the_recording() -> None:
+    workload = read_recorded("toy_engine")
+    backwards = msgspec.structs.replace(workload, variants=workload.variants[::-1])
+    scenario = make_scenario({"name": "test", "gpu": "toy-4sm", "horizon_us": 1.0, "tenants": [TENANT]})
+    for recorded in (workload, backwards):
+        program = build_problem(scenario, workloads={"toy_engine": recorded}).programs[0]
+        assert program.sizes == ((0, 4), (0, 8), (1, 8), (1, 16), (2, 8), (2, 16), (4, 8), (4, 16))
+        assert [job[0].device_us for job in program.variants] == [40.0, 80.0, 10.0, 12.0, 14.0, 16.0, 20.0, 24.0]
+
+
+def test_a_mean_request_alone() -> None:
+    (program,) = problem().programs
+    # A prompt of 3 takes 40 us and has contexts of 4 and more, one of 8 takes 80 us and has 9 and more.
+    alone_us = [40.0, 40 + 3 * 10.0, 40 + 5 * 10 + 3 * 12.0, 80.0, 80 + 3 * 12.0, 80 + 8 * 12.0]
+    assert program.alone_us == pytest.approx(statistics.fmean(alone_us))
+    assert program.answer_us == 60.0
+    # Half of the prompts need the longer prefill; six requests have 3 + 5 short decode steps, and 3 + 3 + 8 long ones.
+    assert program.repeats == pytest.approx((0.5, 0.5, 8 / 6, 14 / 6, 0, 0, 0, 0))
+    known = problem().knowledge.tenants[0]
+    assert (known.alone_us, known.device_us) == (60.0, 60.0)
+    assert known.demand.busy == pytest.approx(1.0)
+
+
+@given(
+    prompts=st.lists(st.integers(1, 8), min_size=1, max_size=4),
+    answers=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+)
+def test_a_mean_request_is_the_mean_over_requests(prompts: list[int], answers: list[int]) -> None:
+    tenant = changed("batching.prompt.values", prompts)
+    tenant["batching"]["answer"]["values"] = answers
+    alone_us = [
+        (40.0 if p <= 4 else 80.0) + sum(10.0 if context <= 8 else 12.0 for context in range(p + 1, p + a))
+        for p in prompts
+        for a in answers
+    ]
+    assert problem(tenant).programs[0].alone_us == pytest.approx(statistics.fmean(alone_us))
+
+
+def test_an_engine_has_all_its_steps_without_variation_too() -> None:
+    assert len(problem(variation=False).programs[0].variants) == 8
+    plain = {name: value for name, value in TENANT.items() if name != "batching"}
+    assert len(problem(plain, variation=False).programs[0].variants) == 1
+
+
+def test_an_engine_may_launch_its_steps_as_graphs() -> None:
+    (program,) = problem(TENANT | {"launch": "graph"}).programs
+    assert program.sizes[-1] == (4, 16)
+    assert [len(job[0].nodes) for job in program.variants] == [1] * 8
+
+
+def test_steps_stay_with_a_workload_that_is_slowed_or_carried_over() -> None:
+    (slow,) = problem(stretch=2.0).programs
+    assert slow.answer_us == 120.0
+    assert problem(gpu="h100-sxm").programs[0].sizes == slow.sizes
+
+
+@pytest.mark.parametrize(
+    ("tenant", "message"),
+    [
+        (
+            changed("workload", "toy_urgent"),
+            r"tenant chat has batching, but workload toy_urgent has no variant whose step is a prefill; record one, or "
+            "leave batching out",
+        ),
+        (
+            changed("batching.prompt.values", [3, 9]),
+            "no prefill of 9 tokens, the longest of batching.prompt; the longest recorded one has 8: record a longer",
+        ),
+        (
+            changed("batching.cache_tokens", 15),
+            "tenant chat: batching.cache_tokens is 15, but a request of 8 tokens with an answer of 9 needs 16; set it",
+        ),
+        (
+            changed("batching.answer.values", [10]),
+            r"no decode step of 4 requests \(batching.max_batch\) with 17 tokens each .*; recorded are 1 x 8, "
+            ".*4 x 16: ",
+        ),
+        (changed("batching.max_batch", 5), "no decode step of 5 requests .* with 16 tokens each"),
+        (
+            TENANT | {"iteration_us": 10.0},
+            "tenant chat: iteration_us is 10, but steps of a serving engine differ in length; leave it out, or set ",
+        ),
+        (changed("batching.max_batch", 0), r"tenants\[0\].batching.max_batch: Expected `int` >= 1"),
+        (changed("batching.prompt", {"kind": "normal"}), r"batching.prompt.kind: .*'normal'; .*kinds and their fields"),
+        (changed("batching.prompt.values", []), r"batching.prompt.values: "),
+        (
+            changed("batching.prompt", {"kind": "lognormal", "median": 4, "sigma": 1, "least": 5, "most": 3}),
+            r"batching.prompt: least is 5, must be at most 3, as most is",
+        ),
+    ],
+)
+def test_wrong_engines_are_told_what_would_be_right(tenant: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        problem(tenant)
+
+
+def test_an_engine_without_decode_steps_can_answer_with_one_token_only() -> None:
+    workload = read_recorded("toy_engine")
+    prefills = msgspec.structs.replace(workload, variants=workload.variants[:2])
+    data = {"name": "test", "gpu": "toy-4sm", "horizon_us": 1.0, "tenants": [TENANT]}
+    with pytest.raises(InputError, match="workload toy_engine has no variant whose step is a decode"):
+        build_problem(make_scenario(data), workloads={"toy_engine": prefills})
+    one = data | {"tenants": [changed("batching.answer.values", [1])]}
+    assert build_problem(make_scenario(one), workloads={"toy_engine": prefills}).programs[0].alone_us == 60.0
+
+
+def test_the_page_shows_a_scenario_and_steps_as_they_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "continuous-batching.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (program,) = build_problem(make_scenario(yaml.safe_load(shown))).programs
+    assert (program.alone_us, program.answer_us, program.tenant.slo_us) == (80.0, 40.0, 100.0)
+    (steps,) = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    variants = read_recorded("toy_engine").variants
+    assert [msgspec.json.decode(line, type=Variant) in variants for line in steps.splitlines()] == [True, True]
+
+
+def test_a_step_is_recorded_once(tmp_path: Path) -> None:
+    workload = read_recorded("toy_engine")
+    assert decode_workload(encode_workload(workload), "here") == workload
+    twice = msgspec.to_builtins(workload)
+    twice["variants"] = [*twice["variants"], twice["variants"][3]]
+    with pytest.raises(InputError, match=r"here: .*variants\[8\].step is that of variants\[3\]; record a step once"):
+        decode_workload(msgspec.json.encode(twice), "here")
