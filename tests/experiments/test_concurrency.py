@@ -14,11 +14,12 @@ from gpusched_env.experiments.lib.graph_pairs import GraphPair, GraphPairs, grap
 from gpusched_env.experiments.lib.larger_batch import at_batch
 from gpusched_env.experiments.lib.recorded import measurements
 from gpusched_env.experiments.lib.verdicts import Compared, Finding
-from gpusched_env.experiments.papers.concurrency import Paper, long_share
+from gpusched_env.experiments.papers.concurrency import Paper
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS
 from gpusched_env.experiments.papers.concurrency.controls import CONTROLS, Controlled
 from gpusched_env.experiments.papers.concurrency.hosts import AT_WORK, BOUND_US, SWEPT_US, WAITING
 from gpusched_env.experiments.papers.concurrency.one_process import OneProcess
+from gpusched_env.experiments.papers.concurrency.published import long_share
 from gpusched_env.experiments.papers.concurrency.recorded import PairSide, cause_of, on_hardware
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,

@@ -8,18 +8,20 @@ recorded (``hosts only``) and goes into the simulation, and how fast each task i
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import measurements, situation, tenant, turnarounds_us
 from gpusched_env.experiments.papers.concurrency.hosts import AT_WORK, WAITING, with_host_times
 from gpusched_env.scenarios.building import load_workload
 
-FOLDER, GPU = "h100", "h100-sxm"
+FOLDER, GPU = "h200", "h200-sxm"
 """Measurements, and the GPU that they were made on."""
 SCHEDULERS: Final = {
     "time slicing": "time-slicing",
@@ -29,8 +31,9 @@ SCHEDULERS: Final = {
 """By the recorded mode."""
 LAUNCHERS: Final = ("eager", "compiled")
 NETWORKS: Final = {"vgg19": "VGG-19", "densenet201": "DenseNet-201", "resnet152": "ResNet-152"}
-ANSWERED = 150
-"""Requests of a simulation, after a first (cold) one."""
+HORIZON_US, STEPS_ALONE = 600_000.0, 4
+"""Of a simulation of both, in which every training makes four steps or more; and steps of training alone."""
+REQUESTS_ALONE = 50
 Row = Mapping[str, Any]
 
 
@@ -44,7 +47,7 @@ def shared_rows() -> dict[tuple[str, str, str], Row]:
 def mean_us(row: Row, task: str) -> float:
     """Of a task of a row: ``inference``, ``training``, ``alone_training``; NaN if it never ended."""
     value = row[f"{task}_us"]["mean_us"]
-    return float("nan") if value is None else float(value)
+    return math.nan if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +73,31 @@ class SharedRun:
         rows = shared_rows()
         alone = rows[self.network, self.launcher, "alone"]
         names = f"{self.network}_fp32_infer_b1", f"{self.network}_fp32_train_b{alone['batch']}"
-        slower = training_hosts(self.launcher)
-        given = {names[1]: with_host_times(load_workload(names[1]), slower)}
+        given = {names[1]: with_host_times(load_workload(names[1]), training_hosts(self.launcher))}
         tenants = [
-            tenant(names[0], jobs=ANSWERED + 1, iteration_us=mean_us(alone, "inference")),
+            tenant(names[0], iteration_us=mean_us(alone, "inference")),
             tenant(names[1], priority=1),
         ]
         at_work, waiting = (0.0, 0.0) if self.mode == "time slicing" else host_shares(self.network, self.launcher)
         hosts = {"host_contention": at_work, "waiting_contention": waiting}
-        episode = play(SCHEDULERS[self.mode], situation(tenants, GPU, workloads=given, **hosts), seed=0, device=device)
-        requests, steps = (float(np.mean(of[1:])) for of in turnarounds_us(episode))
-        apart = []
-        for each, jobs in ((tenants[0], ANSWERED + 1), (tenants[1], 4)):
-            only = situation([{**each, "jobs": jobs}], GPU, workloads=given)
-            (took,) = turnarounds_us(play("pass-through", only, seed=0, device=device), skip=1)
-            apart.append(float(np.mean(took)))
-        return SharedSlowdown(requests / apart[0], steps / apart[1])
+        both = situation(tenants, GPU, HORIZON_US, given, **hosts)
+        together_us = _means_us(play(SCHEDULERS[self.mode], both, seed=0, device=device))
+        alone_us = []
+        for each, jobs in zip(tenants, (REQUESTS_ALONE, STEPS_ALONE), strict=True):
+            only = situation([{**each, "jobs": jobs + 1}], GPU, workloads=given)
+            alone_us += _means_us(play("pass-through", only, seed=0, device=device))
+        return SharedSlowdown(*(together / apart for together, apart in zip(together_us, alone_us, strict=True)))
 
     def recorded(self) -> SharedSlowdown:
         """The same on the GPU."""
         rows = shared_rows()
         alone, together = (rows[self.network, self.launcher, what] for what in ("alone", self.mode))
         return SharedSlowdown(*(mean_us(together, task) / mean_us(alone, task) for task in ("inference", "training")))
+
+
+def _means_us(episode: Episode) -> list[float]:
+    """Mean turnarounds of each tenant's jobs after the first (cold) one; NaN where there is none."""
+    return [float(np.mean(took)) if len(took) else math.nan for took in turnarounds_us(episode, skip=1)]
 
 
 def training_hosts(launcher: str) -> float:
