@@ -137,7 +137,7 @@ def test_an_order_is_judged_by_means_that_differ_by_more_than_their_error(made: 
 
 def test_a_claim_holds_if_it_does_for_every_network() -> None:
     def judge(of: dict[str, bool | None]) -> list[tuple[str, bool | None, str, int]]:
-        found = recorded_findings(lambda claim, network, launcher: of[network])
+        found = recorded_findings(judge=lambda claim, network, launcher: of[network])
         return [(each.verdict, each.holds, each.evidence, each.agree) for each in found]
 
     every = judge(dict.fromkeys(NETWORKS, True))
@@ -177,6 +177,26 @@ def side(
     )
 
 
+def test_what_is_simulated_stands_beside_a_verdict(made: dict[Key, dict[str, Any]]) -> None:
+    sides = [
+        side(1.5),
+        side(1.4, mode="time slicing"),
+        side(1.5, task="training"),
+        side(1.2, task="training", mode="time slicing"),
+    ]
+    notes = [(found.claim.split(" launches, ")[0], found.note) for found in recorded_findings(sides)]
+    python, compiled = "On an H200, Python", "On an H200, compiled code"
+    assert notes == [
+        (python, "Simulated: so for VGG-19"),
+        (compiled, ""),
+        (python, "Simulated: not for VGG-19"),
+        (compiled, ""),
+        # Deviations are not simulated.
+        (python, ""),
+        (compiled, ""),
+    ]
+
+
 def test_simulated_stands_beside_recorded_with_its_error(made: dict[Key, dict[str, Any]]) -> None:
     cell = SharedRun("vgg19", "eager", "priority streams")
     sides = shared_sides({cell: SharedSlowdown(1.75, 1.1)})
@@ -208,9 +228,9 @@ def test_magnitudes_stand_beside_published_ones() -> None:
 
 def test_the_page_begins_with_what_came_out_what_did_not_and_why() -> None:
     judged = {"vgg19": False, "densenet201": True, "resnet152": None}
-    came, did_not, why = outcome([], recorded_findings(lambda claim, n, form: claim.spread or judged[n]), 0.25).split(
-        "\n\n"
-    )
+    came, did_not, why = outcome(
+        [], recorded_findings(judge=lambda claim, n, form: claim.spread or judged[n]), 0.25
+    ).split("\n\n")
     assert came.startswith(
         "Came out, on a real GPU, for all networks: On an H200, Python launches, turnaround: less pre"
     )

@@ -195,7 +195,7 @@ under which a task never completes anything has no figure (nan)."""
     @functools.cached_property
     def recorded(self) -> list[Finding]:
         """What the paper says of time slicing and priority streams, judged on the recording."""
-        return recorded_findings()
+        return recorded_findings(self.shared)
 
     def data(self) -> dict[str, Any]:
         held = [finding.holds for finding in self.findings if finding.holds is not None]
