@@ -101,7 +101,7 @@ def test_the_page_begins_with_what_is_shown_and_what_is_not() -> None:
     page = paper.markdown()
     assert "come out; 7 fail without their mechanism, 4 are comparisons with what is without it;" in page
     assert (
-        "came out without their mechanism as well, which says nothing of it: priority streams less predictable" in page
+        "simulated without their mechanism as well, which says nothing of it: priority streams less predictable" in page
     )
     assert "Only where hosts of one process slow each other come out: delays compound; order of turnarounds." in page
     row = next(line for line in page.splitlines() if line.startswith(f"| O7 | {BELOW}"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpusched_env.experiments.papers.concurrency import shared, shared_tables
+from gpusched_env.experiments.papers.concurrency import shared, shared_claims, shared_tables
 from gpusched_env.experiments.papers.concurrency.controls import outcome
 from gpusched_env.experiments.papers.concurrency.runs import ONE_PROCESS, PAIRS, ConcurrencyRun
 from gpusched_env.experiments.papers.concurrency.shared import (
@@ -21,13 +21,16 @@ from gpusched_env.experiments.papers.concurrency.shared import (
     shared_rows,
     training_hosts,
 )
-from gpusched_env.experiments.papers.concurrency.shared_tables import (
+from gpusched_env.experiments.papers.concurrency.shared_claims import (
     RECORDED_CLAIMS,
+    order_by_lock,
+    recorded_findings,
+    rises,
+)
+from gpusched_env.experiments.papers.concurrency.shared_tables import (
     SharedSide,
     magnitudes_table,
-    recorded_findings,
     recorded_table,
-    rises,
     shared_sides,
     shared_table,
 )
@@ -64,7 +67,7 @@ def rows(**changed: Any) -> dict[Key, dict[str, Any]]:
 def made(monkeypatch: pytest.MonkeyPatch) -> dict[Key, dict[str, Any]]:
     """Made-up rows in place of the recorded ones."""
     found = rows()
-    for module in (shared, shared_tables):
+    for module in (shared, shared_claims, shared_tables):
         monkeypatch.setattr(module, "shared_rows", lambda: found)
     return found
 
@@ -152,12 +155,12 @@ def test_a_claim_holds_if_it_does_for_every_network() -> None:
 def test_what_the_recording_says_of_the_paper() -> None:
     found = {finding.claim: finding for finding in recorded_findings()}
     python, compiled = (
-        found[f"On an H200, {name} launches, turnaround: time slicing below priority streams"]
+        found[f"turnaround shorter in slices than under priority streams, launched by {name}"]
         for name in ("Python", "compiled code")
     )
     assert (python.verdict, python.agree) == ("undecided", 1)
     assert (compiled.verdict, compiled.agree) == ("contradicted", 0)
-    steps = [(f.verdict, f.evidence) for f in found.values() if "training step" in f.claim]
+    steps = [(f.verdict, f.evidence) for f in found.values() if "training steps" in f.claim]
     every = "so for VGG-19, DenseNet-201, ResNet-152"
     assert steps == [("undecided", "so for VGG-19, ResNet-152; equal for DenseNet-201"), ("holds", every)]
     assert [f.agree for f in found.values() if "predictable" in f.claim] == [3, 2]
@@ -184,8 +187,8 @@ def test_what_is_simulated_stands_beside_a_verdict(made: dict[Key, dict[str, Any
         side(1.5, task="training"),
         side(1.2, task="training", mode="time slicing"),
     ]
-    notes = [(found.claim.split(" launches, ")[0], found.note) for found in recorded_findings(sides)]
-    python, compiled = "On an H200, Python", "On an H200, compiled code"
+    notes = [(found.claim.split(", launched by ")[1], found.note) for found in recorded_findings(sides)]
+    python, compiled = "Python", "compiled code"
     assert notes == [
         (python, "Simulated: so for VGG-19"),
         (compiled, ""),
@@ -218,24 +221,35 @@ def test_the_recording_is_shown_over_the_tasks_alone(made: dict[Key, dict[str, A
 def test_magnitudes_stand_beside_published_ones() -> None:
     published = [("VGG-19", "priority streams", 300.0), ("VGG-19", "MPS", 90.0), ("AlexNet", "MPS", 10.0)]
     sides = [side(1.5, 2.0), side(3.0, 2.5, mode="streams"), side(9.0, 9.0, "training")]
-    rows = list(magnitudes_table(published, {("VGG-19", "MPS"): 44.4}, sides).rows)
+    rows = list(magnitudes_table(published, {("VGG-19", "MPS"): 44.4}, sides, {("AlexNet", "streams"): 1.25}).rows)
     assert rows == [
         ("VGG-19", "priority streams", "300", "100", "50", "–", "–", "–"),
         ("VGG-19", "MPS", "90", "150", "200", "–", "–", "44"),
-        ("AlexNet", "MPS", "10", "–", "–", "–", "–", "–"),
+        ("AlexNet", "MPS", "10", "25", "–", "–", "–", "–"),
     ]
 
 
 def test_the_page_begins_with_what_came_out_what_did_not_and_why() -> None:
     judged = {"vgg19": False, "densenet201": True, "resnet152": None}
-    came, did_not, why = outcome(
-        [], recorded_findings(judge=lambda claim, n, form: claim.spread or judged[n]), 0.25
-    ).split("\n\n")
+    found = recorded_findings(judge=lambda claim, network, launcher: claim.spread or judged[network])
+    came, did_not, why = outcome([], found, "that is the lock", 0.25).split("\n\n")
     assert came.startswith(
-        "Came out, on a real GPU, for all networks: On an H200, Python launches, turnaround: less pre"
+        "Came out, on a real GPU: turnaround less predictable under priority streams than in slices, launched by "
+        "Python (3 of 3); turnaround less predictable"
     )
-    assert "time slicing below priority streams (1 of 3)" in did_not
-    assert "requests alone keep the SMs busy for 25%" in why
+    assert did_not.startswith(
+        "Did not, on a real GPU, for all networks: turnaround shorter in slices than under priority streams, launched "
+        "by Python (1 of 3);"
+    )
+    assert why.startswith("Why: that is the lock; requests alone keep the SMs busy for 25% of the time")
+
+
+def test_the_lock_decides_what_is_said_of_it() -> None:
+    assert order_by_lock() == (
+        "turnarounds were in the published order for DenseNet-201 with the interpreter's lock, for none without it"
+    )
+    other = order_by_lock(lambda claim, network, launcher: launcher == "compiled" and network != "vgg19")
+    assert other.endswith("for none with the interpreter's lock, for DenseNet-201, ResNet-152 without it")
 
 
 def test_the_papers_networks_run_beside_their_own_training_with_their_own_hosts() -> None:

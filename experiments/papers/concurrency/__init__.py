@@ -1,11 +1,11 @@
 """NVIDIA's sharing mechanisms as Gilman and Walls (2021) found them.
 
-Gilman and Walls ran batch-1 inference beside training at the largest batch that fits, on an RTX 3090, for
-5000 requests one after the other or 500 at random times. Their networks were recorded here: VGG-19, DenseNet-201 and
-ResNet-152 on an H200, each with its own training at a batch that fills 24 GB (5 times that in 80 GB); ResNet-50 and
-AlexNet on an H100, beside ResNet-50's training (4 times the recorded batch in 24 GB, 12 times in 80 GB). They are
-carried to the GPU at hand: tiles that do not fit are split, and matrix kernels that fill the GPU take longer by the
-ratio of the tensor cores' rates.
+Gilman and Walls ran batch-1 inference beside training at the largest batch that fits, on an RTX 3090, for 5000
+requests one after the other or 500 at random times. Their networks were recorded here: VGG-19, DenseNet-201 and
+ResNet-152 on an H200, each with its own training at the largest batch of a power of two that fits into 24 GB (5 times
+that in 80 GB); ResNet-50 and AlexNet on an H100, beside ResNet-50's training (4 times the recorded batch in 24 GB, 12
+times in 80 GB). They are carried to the GPU at hand: tiles that do not fit are split, and matrix kernels that fill the
+GPU take longer by the ratio of the tensor cores' rates.
 
 How fast the paper's hosts were is not known, and decides. Under time slicing the training beside 5,000 ResNet-50
 requests took 90 s longer, at a turnaround 18 % longer: a request alone took at least 15.3 ms, if the training stood
@@ -65,10 +65,11 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     judged_cells,
 )
 from gpusched_env.experiments.papers.concurrency.shared import SharedRun, shared_cells
+from gpusched_env.experiments.papers.concurrency.shared_claims import order_by_lock, recorded_findings
 from gpusched_env.experiments.papers.concurrency.shared_tables import (
+    RECORDED_ON,
     SharedSide,
     magnitudes_table,
-    recorded_findings,
     recorded_table,
     shared_sides,
     shared_table,
@@ -106,7 +107,7 @@ under which a task never completes anything has no figure (nan)."""
 
     def outcome(self) -> str:
         busy = float(self.by_setting[PAPERS].utilisation["exclusive"])
-        return outcome(self.controls, self.recorded, busy)
+        return outcome(self.controls, self.recorded, order_by_lock(), busy)
 
     def summary(self) -> str:
         verdicts = [finding.verdict for finding in self.findings if finding.holds is not None or finding.undecided]
@@ -244,10 +245,10 @@ under which a task never completes anything has no figure (nan)."""
         own = mechanisms_table(PAPERS, self.by_setting[PAPERS])
         measured = (recorded.hardware_table(), recorded.sides_by_mode(self.sides), beyond)
         return [
-            findings_table("What a real GPU showed", self.recorded),
+            findings_table(f"What {RECORDED_ON} showed", self.recorded),
             recorded_table(),
             shared_table(self.shared),
-            magnitudes_table(TURNAROUND, self.added, self.shared),
+            magnitudes_table(TURNAROUND, self.added, self.shared, recorded.resnet50()),
             controls_table(self.controls),
             self._hosts(),
             *self._judged(),

@@ -210,12 +210,13 @@ def claims_with(rows: Sequence[Controlled], *verdicts: str) -> list[str]:
     return [claim for claim in claims if all(row.verdict in verdicts for row in own if row.claim == claim)]
 
 
-def outcome(rows: Sequence[Controlled], recorded: Sequence[Finding], busy: float) -> str:
+def outcome(rows: Sequence[Controlled], recorded: Sequence[Finding], lock: str, busy: float) -> str:
     """What came out, what did not, and why: what the page begins with.
 
     Args:
         rows: claims with their controls.
         recorded: claims that are judged on a recording.
+        lock: what the recording says of the interpreter's lock.
         busy: share of the SMs' time that requests take alone, 0 to 1.
     """
 
@@ -223,17 +224,19 @@ def outcome(rows: Sequence[Controlled], recorded: Sequence[Finding], busy: float
         return _listed(claims_with(rows, *verdicts))
 
     def real(*verdicts: bool | None) -> str:
-        return "; ".join(f"{of.claim} ({of.agree} of {of.settings})" for of in recorded if of.holds in verdicts) or NONE
+        return (
+            "; ".join(f"{of.claim} ({of.agree} of {of.settings})" for of in recorded if of.holds in verdicts) or "none"
+        )
 
     rest = list(dict.fromkeys(row.claim for row in rows if row.verdict == RESTS))
-    why = f"requests alone keep the SMs busy for {busy:.0%} of the time, so that hosts decide more than blocks do. "
+    why = f"{lock}; requests alone keep the SMs busy for {busy:.0%} of the time, so hosts decide more than blocks do. "
     if rest:
         why += f"Only where hosts of one process slow each other come out: {_listed(rest)}. "
     return (
-        f"Came out, on a real GPU, for all networks: {real(True)}; simulated, and fail without their mechanism: "
-        f"{each(SHOWN)}; simulated, as comparisons with what is without it: {each(COMPARED)}.\n\n"
-        f"Did not come out, on a real GPU, for all networks: {real(False, None)}; simulated: {each('off')}; "
-        f"undecided there: {each(UNDECIDED)}; came out without their mechanism as well, which says nothing of it: "
+        f"Came out, on a real GPU: {real(True)}; simulated, and not without their mechanism: {each(SHOWN)}; simulated, "
+        f"as comparisons with what is without it: {each(COMPARED)}.\n\n"
+        f"Did not, on a real GPU, for all networks: {real(False, None)}; simulated: {each('off')}, undecided "
+        f"{each(UNDECIDED)}; simulated without their mechanism as well, which says nothing of it: "
         f"{each('not shown')}.\n\n"
         f"Why: {why}No mechanism to switch off: {each(DESCRIPTION)}. The tables of claims have the figures."
     )
