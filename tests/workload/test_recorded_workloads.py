@@ -18,19 +18,29 @@ COUNTS = {
     "alexnet_fp32_infer_b1": (99, 3, 9, 9),
     "bert_infer_b8_s128": (465, 0, 36, 3),
     "bert_train_b16_s128": (3219, 0, 288, 3),
+    "densenet201_fp32_infer_b1": (2931, 15, 0, 12),
     "dynamic_routing_infer_b4": (870, 48, 0, 99),
     "fasterrcnn_resnet50_fpn_infer_b1": (1941, 102, 42, 69),
     "maskrcnn_resnet50_fpn_infer_b1": (7344, 4011, 60, 3969),
     "nasnetalarge_infer_b1": (5763, 0, 0, 3),
+    "resnet152_fp32_train_b64": (6219, 0, 309, 6),
     "resnet50_infer_b1": (1026, 0, 0, 3),
     "resnet50_train_b32": (2820, 0, 63, 3),
     "ssd300_vgg16_infer_b1": (9993, 2202, 90, 1392),
     "vgg16_infer_b8": (270, 0, 18, 3),
+    "vgg19_fp32_infer_b1": (294, 3, 12, 12),
 }
+COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE)
+BOUND_BY_THE_DEVICE = {
+    "vgg16_infer_b8": 0.015,
+    "vgg19_fp32_train_b128": 0.015,
+    "densenet201_fp32_train_b64": 0.005,
+}
+"""Their kernels were slower under the profiler, by up to so much."""
 
 
 def test_all_recordings_are_there() -> None:
-    assert len(RECORDED) == 39
+    assert len(RECORDED) == 45
     assert set(COUNTS) <= set(RECORDED)
 
 
@@ -47,8 +57,7 @@ def test_an_iteration_alone_takes_the_measured_time(name: str) -> None:
     timing = load_gpu(workload.gpu).timing
     measured = statistics.median(workload.iteration_us)
     assert len(workload.iteration_us) == 20
-    # The one that the device bounds: its kernels were a percent slower under the profiler.
-    tolerance = 0.015 if name == "vgg16_infer_b8" else 1e-4
+    tolerance = BOUND_BY_THE_DEVICE.get(name, 1e-4)
     for variant in workload.variants:
         alone, _, _ = run_alone([(op.kind, op.host_us, op.duration_us) for op in variant.ops], timing)
         assert alone == pytest.approx(measured, rel=tolerance)
@@ -65,7 +74,7 @@ def test_the_kernel_table_belongs_to_the_operations(name: str) -> None:
         for op in variant.ops:
             if op.kind is OpKind.KERNEL:
                 durations[op.index].append(op.duration_us)
-            elif op.kind is not OpKind.SYNC:
+            elif op.kind in (*COPIES, OpKind.MEMSET):
                 assert op.bytes > 0
     for kernel, seen in zip(workload.kernels, durations, strict=True):
         assert kernel.duration_us == pytest.approx(statistics.fmean(seen), abs=1e-3)

@@ -1,17 +1,18 @@
 """NVIDIA's sharing mechanisms as Gilman and Walls (2021) found them.
 
-Gilman and Walls ran batch-1 inference beside training at the largest batch that fits, on an RTX 3090, for
-5000 requests one after the other or 500 at random times. Their networks were recorded on an H100 here, two
-of them in training. Training is carried to a full batch (4 times the recorded one in 24 GB, 12 times in 80 GB),
-and both to the GPU at hand: tiles that do not fit are split, and matrix kernels that fill the GPU take longer by
-the ratio of the tensor cores' rates. VGG-16 and ResNet-101 stand in for VGG-19 and ResNet-152.
+Gilman and Walls ran batch-1 inference beside training at the largest batch that fits, on an RTX 3090, for 5000
+requests one after the other or 500 at random times. Their networks were recorded here: VGG-19, DenseNet-201 and
+ResNet-152 on an H200, each with its own training at the largest batch of a power of two that fits into 24 GB (5 times
+that in 80 GB); ResNet-50 and AlexNet on an H100, beside ResNet-50's training (4 times the recorded batch in 24 GB, 12
+times in 80 GB). They are carried to the GPU at hand: tiles that do not fit are split, and matrix kernels that fill the
+GPU take longer by the ratio of the tensor cores' rates.
 
 How fast the paper's hosts were is not known, and decides. Under time slicing the training beside 5,000 ResNet-50
 requests took 90 s longer, at a turnaround 18 % longer: a request alone took at least 15.3 ms, if the training stood
 still all the while. Claims are judged at that bound, which fits nothing else; other host speeds stand beside it.
-Priority streams need both tasks as threads of one process, which slow each other's hosts: as recorded on an H100 for
-ResNet-50, by 0.64 while the other is at work and 0.32 while it waits for the GPU. Under the other mechanisms tasks are
-processes.
+Priority streams need both tasks as threads of one process, which slow each other's hosts: as recorded for ResNet-50, by
+0.64 while the other is at work and 0.32 while it waits for the GPU. Under the other mechanisms tasks are processes.
+MPS was not recorded: it needs a daemon, which may not run on the machines that we record on.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from gpusched_env.experiments.papers.concurrency.controls import (
 from gpusched_env.experiments.papers.concurrency.hosts import BOUND_US, RECORDED
 from gpusched_env.experiments.papers.concurrency.one_process import OneProcess, one_process_cells
 from gpusched_env.experiments.papers.concurrency.picture import added_svg
+from gpusched_env.experiments.papers.concurrency.published import TURNAROUND, published_figures
 from gpusched_env.experiments.papers.concurrency.recorded import LIMIT, PairSide
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,
@@ -62,33 +64,24 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     all_cells,
     judged_cells,
 )
+from gpusched_env.experiments.papers.concurrency.shared import SharedRun, shared_cells
+from gpusched_env.experiments.papers.concurrency.shared_claims import order_by_lock, recorded_findings
+from gpusched_env.experiments.papers.concurrency.shared_tables import (
+    RECORDED_ON,
+    SharedSide,
+    magnitudes_table,
+    recorded_table,
+    shared_sides,
+    shared_table,
+)
 from gpusched_env.experiments.papers.concurrency.tables import mechanisms_table, one_process_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.hardware.timing import save_us
-from gpusched_env.workload.workload import OpKind
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 JUDGED_IN = f"{PAPERS[1]}, {PAPERS[2]}, {PAPERS[0]}, {BOUND_US / 1e3:.1f} ms a request alone"
 HOST = ["alone_us", "seed"]
-TURNAROUND: tuple[tuple[str, str | None, str, float], ...] = (
-    ("ResNet-50", "ResNet-50", "priority streams", 103.0),
-    ("ResNet-50", "ResNet-50", "MPS", 78.0),
-    ("ResNet-50", "ResNet-50", "time slicing", 18.0),
-    ("ResNet-152", "ResNet-101", "MPS", 100.0),
-    ("VGG-19", "VGG-16", "priority streams", 300.0),
-    ("DenseNet-201", None, "priority streams", 75.0),
-)
-"""Published network, ours in its place, mechanism, and by how many percent it adds to the mean turnaround: notes on the
-paper's text and slides, and of its own networks."""
-LONG_US, LONG_SHARE = 1000.0, 56.63
-"""Percent of ResNet-50's training time in kernels of more than a millisecond."""
-SM_STATE_BYTES = 448 * 1024
-"""What the authors take one SM to hold: shared memory, registers, constants."""
-SM_SAVE_US = 37.0
-"""Time to save it at the SM's share of the bandwidth, as printed; the arithmetic gives 39 to 40."""
 
 
 class Paper(Reproduction):
@@ -106,13 +99,15 @@ under which a task never completes anything has no figure (nan)."""
 
     @staticmethod
     def cells() -> Sequence[judged.Simulation]:
-        return [*judged_cells(), *one_process_cells(), *all_cells(), *graph_cells(recorded_pairs())]
+        pairs = graph_cells(recorded_pairs())
+        return [*judged_cells(), *one_process_cells(), *all_cells(), *shared_cells(), *pairs]
 
     def checks(self) -> list[Judged]:
-        return [*self.controls, *self.sides]
+        return [*self.controls, *self.shared, *self.sides]
 
     def outcome(self) -> str:
-        return outcome(self.controls, float(self.by_setting[PAPERS].utilisation["exclusive"]))
+        busy = float(self.by_setting[PAPERS].utilisation["exclusive"])
+        return outcome(self.controls, self.recorded, order_by_lock(), busy)
 
     def summary(self) -> str:
         verdicts = [finding.verdict for finding in self.findings if finding.holds is not None or finding.undecided]
@@ -122,7 +117,8 @@ under which a task never completes anything has no figure (nan)."""
         return (
             f"{verdicts.count(VERDICTS[True])} of {len(verdicts)} claims come out{undecided}; {len(shown)} fail "
             f"without their mechanism, {len(compared)} are comparisons with what is without it; "
-            f"{within} of {len(self.sides)} sides of recorded pairs within {LIMIT:.0%}"
+            f"{within} of {len(self.sides)} sides of recorded pairs and {sum(side.holds for side in self.shared)} of "
+            f"{len(self.shared)} slowdowns under the mechanisms within {LIMIT:.0%}"
         )
 
     @functools.cached_property
@@ -173,28 +169,34 @@ under which a task never completes anything has no figure (nan)."""
         return controlled(self.by_host[BOUND_US], self.by_setting[PAPERS])
 
     @functools.cached_property
+    def added(self) -> dict[tuple[str, str], float]:
+        """What mechanisms add to the turnaround on the paper's GPU, percent, by network and mechanism."""
+        return {
+            (network, mechanism): 100.0 * (float(at.slowdown[mechanism]) - 1.0)
+            for (gpu, network, arrivals), at in self.by_setting.items()
+            if (gpu, arrivals) == (PAPERS[0], PAPERS[2])
+            for mechanism in OFFERED
+        }
+
+    @functools.cached_property
     def published(self) -> list[Compared]:
         """Every published figure that has a counterpart, and those that lack one."""
-        rows = []
-        for theirs, ours, mechanism, published in TURNAROUND:
-            at = self.by_setting.get((PAPERS[0], ours, PAPERS[2]))
-            value = None if at is None else 100.0 * (float(at.slowdown[mechanism]) - 1.0)
-            note = f"ours: {ours} beside ResNet-50, the recordings' host"
-            note = "" if theirs == ours else "no recording" if ours is None else note
-            rows.append(Compared(f"{theirs}, {mechanism}: added to turnaround", "%", published, value, note))
-        gpu = load_gpu(PAPERS[0])
-        saved_us = save_us(SM_STATE_BYTES * gpu.sms, gpu.dram_bytes_per_us)
-        long = "ResNet-50 training: time in kernels above 1 ms"
-        return [
-            *rows,
-            Compared(long, "%", LONG_SHARE, 100.0 * long_share(), "the batch was chosen for it"),
-            Compared("saving what an SM holds", "us", SM_SAVE_US, saved_us, "all SMs at once"),
-        ]
+        return published_figures(self.added)
 
     @functools.cached_property
     def sides(self) -> list[PairSide]:
         """Both sides of every recorded pair of networks that was run."""
         return recorded.sides(self.of(GraphPairs))
+
+    @functools.cached_property
+    def shared(self) -> list[SharedSide]:
+        """Slowdowns under the mechanisms that were recorded, simulated for the same GPU."""
+        return shared_sides(self.of(SharedRun))
+
+    @functools.cached_property
+    def recorded(self) -> list[Finding]:
+        """What the paper says of time slicing and priority streams, judged on the recording."""
+        return recorded_findings(self.shared)
 
     def data(self) -> dict[str, Any]:
         held = [finding.holds for finding in self.findings if finding.holds is not None]
@@ -208,6 +210,8 @@ under which a task never completes anything has no figure (nan)."""
             "observations": {"hold": sum(held), "scored": len(held), "each": [record(f) for f in self.findings]},
             "controls": [record(each) for each in self.controls],
             "published": [record(row) for row in self.published],
+            "recorded": [record(finding) for finding in self.recorded],
+            "shared": [record(side) for side in self.shared],
             "recorded_pairs": {
                 "limit": LIMIT,
                 "within": sum(side.holds for side in self.sides),
@@ -228,18 +232,23 @@ under which a task never completes anything has no figure (nan)."""
     def pictures(self) -> dict[str, bytes]:
         """What the mechanisms add to the turnaround, by how fast the hosts are."""
         shown = self.swept[self.swept.mechanism.isin((*OFFERED, APART, MOST))]
-        published = {mechanism: added for _, ours, mechanism, added in TURNAROUND if ours == PAPERS[1]}
+        published = {mechanism: added for network, mechanism, added in TURNAROUND if network == PAPERS[1]}
         return {"hosts": added_svg(shown, BOUND_US / 1e3, published)}
 
     def attachments(self) -> dict[str, DataFrame]:
         """Every run, and every recorded pair of networks."""
-        return {"runs": self._all_runs(), "pairs": frame([record(side) for side in self.sides])}
+        shared = {"shared": frame([record(side) for side in self.shared])} if self.shared else {}
+        return {"runs": self._all_runs(), "pairs": frame([record(side) for side in self.sides]), **shared}
 
     def tables(self) -> list[Table]:
         beyond = recorded.sides_table([side for side in self.sides if not side.holds], "Sides beyond the limit")
         own = mechanisms_table(PAPERS, self.by_setting[PAPERS])
         measured = (recorded.hardware_table(), recorded.sides_by_mode(self.sides), beyond)
         return [
+            findings_table(f"What {RECORDED_ON} showed", self.recorded),
+            recorded_table(),
+            shared_table(self.shared),
+            magnitudes_table(TURNAROUND, self.added, self.shared, recorded.resnet50()),
             controls_table(self.controls),
             self._hosts(),
             *self._judged(),
@@ -271,7 +280,7 @@ under which a task never completes anything has no figure (nan)."""
             verdict = UNDECIDED if len(orders) > 1 else VERDICTS[orders.pop()]
             added = [shown(by_mechanism.get_group(name).added) for name in names]
             rows.append((f"{of.alone_ms.mean():.1f}", *added, verdict, speed))
-        published = {mechanism: added for _, ours, mechanism, added in TURNAROUND if ours == PAPERS[1]}
+        published = {mechanism: added for network, mechanism, added in TURNAROUND if network == PAPERS[1]}
         rows.append(("published", *(f"{published[n]:.0f}" if n in published else "" for n in names), "", ""))
         return Table(
             "Added to ResNet-50's turnaround, %, by how fast hosts are",
@@ -289,10 +298,3 @@ under which a task never completes anything has no figure (nan)."""
 def _mean(frames: Sequence[DataFrame]) -> DataFrame:
     """Of frames with the same rows and columns; the same rows of all."""
     return sum(frames[1:], frames[0]) / len(frames)
-
-
-def long_share() -> float:
-    """Share of the paper's training's kernel time in kernels of more than a millisecond."""
-    program = ConcurrencyRun(*PAPERS, ALONE[1]).problem().programs[0]
-    durations = [op.device_us for op in program.variants[0] if op.kind is OpKind.KERNEL]
-    return sum(d for d in durations if d > LONG_US) / sum(durations)

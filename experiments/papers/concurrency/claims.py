@@ -143,7 +143,10 @@ def rising(figure: str, *mechanisms: str) -> Judge:
 
 
 TEXT_UNKNOWN = "the text of this observation was not available to us"
-HOSTS = "It depends on how fast hosts are, and on how much threads of one process slow each other: see the first table"
+HOSTS = (
+    "It depends on how fast hosts are, and on how much threads of one process slow each other: see the table by host "
+    "speed. The first table has what an H200 showed of it, without MPS"
+)
 COPIES = "the recorded requests copy no more than their answers, and copy engines are not sliced in the simulator"
 ORDER: Claim[DataFrame] = Claim(
     "results",

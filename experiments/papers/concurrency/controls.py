@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.controls import SHOWN, verdict_of
-from gpusched_env.experiments.lib.verdicts import UNDECIDED, Claim
+from gpusched_env.experiments.lib.verdicts import UNDECIDED, Claim, Finding
 from gpusched_env.experiments.papers.concurrency.claims import (
     CLAIMS,
     MPS,
@@ -210,26 +210,35 @@ def claims_with(rows: Sequence[Controlled], *verdicts: str) -> list[str]:
     return [claim for claim in claims if all(row.verdict in verdicts for row in own if row.claim == claim)]
 
 
-def outcome(rows: Sequence[Controlled], busy: float) -> str:
+def outcome(rows: Sequence[Controlled], recorded: Sequence[Finding], lock: str, busy: float) -> str:
     """What came out, what did not, and why: what the page begins with.
 
     Args:
         rows: claims with their controls.
+        recorded: claims that are judged on a recording.
+        lock: what the recording says of the interpreter's lock.
         busy: share of the SMs' time that requests take alone, 0 to 1.
     """
 
     def each(*verdicts: str) -> str:
         return _listed(claims_with(rows, *verdicts))
 
+    def real(*verdicts: bool | None) -> str:
+        return (
+            "; ".join(f"{of.claim} ({of.agree} of {of.settings})" for of in recorded if of.holds in verdicts) or "none"
+        )
+
     rest = list(dict.fromkeys(row.claim for row in rows if row.verdict == RESTS))
-    why = f"Requests alone keep the SMs busy for {busy:.0%} of the time, so hosts decide more than blocks do. "
+    why = f"{lock}; requests alone keep the SMs busy for {busy:.0%} of the time, so hosts decide more than blocks do. "
     if rest:
         why += f"Only where hosts of one process slow each other come out: {_listed(rest)}. "
     return (
-        f"Came out, and fail without their mechanism: {each(SHOWN)}. Came out, and are comparisons with what is "
-        f"without it: {each(COMPARED)}.\n\nDid not: {each('off')}. Came out without their mechanism as well, and say "
-        f"nothing of it: {each('not shown')}. Undecided: {each(UNDECIDED)}. No mechanism to switch off: "
-        f"{each(DESCRIPTION)}.\n\nWhy: {why}The first table has the figures without each mechanism."
+        f"Came out, on a real GPU: {real(True)}; simulated, and not without their mechanism: {each(SHOWN)}; simulated, "
+        f"as comparisons with what is without it: {each(COMPARED)}.\n\n"
+        f"Did not, on a real GPU, for all networks: {real(False, None)}; simulated: {each('off')}, undecided "
+        f"{each(UNDECIDED)}; simulated without their mechanism as well, which says nothing of it: "
+        f"{each('not shown')}.\n\n"
+        f"Why: {why}No mechanism to switch off: {each(DESCRIPTION)}. The tables of claims have the figures."
     )
 
 

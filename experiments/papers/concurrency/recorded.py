@@ -101,6 +101,13 @@ def on_hardware(rows: Sequence[dict[str, Any]]) -> DataFrame:
     return runs.pivot(index=["of", *shape, "alone_ms"], columns="what", values=tasks)
 
 
+def resnet50() -> dict[tuple[str, str], float]:
+    """ResNet-50's mean turnaround over that alone where Python launches, beside its training at batch 256, by mode."""
+    found = on_hardware(measurements("sharing_modes.jsonl")).turnaround
+    (at,) = found.xs(("resnet50", "eager", 256), level=("inference", "form", "batch")).to_dict("records")
+    return {("ResNet-50", mode): at[mode] for mode in MODES[:-1]}
+
+
 def hardware_table() -> Table:
     """What was recorded of the mechanisms."""
     found = on_hardware(measurements("sharing_modes.jsonl")).droplevel("of")

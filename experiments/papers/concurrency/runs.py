@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from gpusched_env.experiments.papers.concurrency.hosts import (
     WAITING_MOST,
     workloads,
 )
+from gpusched_env.experiments.papers.concurrency.shared import host_shares
 from gpusched_env.hardware.specs import Contention
 from gpusched_env.hardware.timing import save_us, state_bytes
 from gpusched_env.scenarios.building import build_problem
@@ -33,14 +35,37 @@ from gpusched_env.workload.workload import OpKind
 GPUS = {"rtx-3090": 4, "h100-sxm": 12}
 """By how much a recorded training batch grows until memory is full (24 and 80 GB): ResNet-50 from 32 to 128 samples
 on an RTX 3090, where it spends 59 % of its time in kernels of more than 1 ms (published: 57 %)."""
-PAIRS: dict[str, tuple[str, str]] = {
-    "ResNet-50": ("resnet50_fp32_infer_b1", "resnet50_train_b32"),
-    "ResNet-101": ("resnet101_fp32_infer_b1", "resnet50_train_b32"),
-    "VGG-16": ("vgg16_fp32_infer_b1", "resnet50_train_b32"),
-    "AlexNet": ("alexnet_fp32_infer_b1", "resnet50_train_b32"),
-    "BERT": ("bert_infer_b1_s128", "bert_train_b16_s128"),
+FULL = {"rtx-3090": 1, "h100-sxm": 5}
+"""The same of trainings that were recorded at the largest power of two that fits into 24 GB: they take 13 to 14 GB
+(``memory_bytes`` of ``sharing.jsonl``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Inference beside training."""
+
+    inference: str
+    training: str
+    growth: Mapping[str, int] = field(default_factory=lambda: GPUS)
+    """Of the training's batch, by GPU."""
+    shares: tuple[float, float] = (AT_WORK, WAITING)
+    """By which threads of one process slow each other's hosts: at work, and waiting for the GPU."""
+
+
+def _own(network: str, batch: int) -> Pair:
+    names = f"{network}_fp32_infer_b1", f"{network}_fp32_train_b{batch}"
+    return Pair(*names, FULL, host_shares(network, "eager"))
+
+
+PAIRS: dict[str, Pair] = {
+    "ResNet-50": Pair("resnet50_fp32_infer_b1", "resnet50_train_b32"),
+    "ResNet-152": _own("resnet152", 64),
+    "VGG-19": _own("vgg19", 128),
+    "DenseNet-201": _own("densenet201", 64),
+    "AlexNet": Pair("alexnet_fp32_infer_b1", "resnet50_train_b32"),
+    "BERT": Pair("bert_infer_b1_s128", "bert_train_b16_s128"),
 }
-"""Inference and training by the name of the inference network."""
+"""By the name of the inference network."""
 ARRIVALS = ("sequential", "poisson")
 SERVER_LOAD = 0.5
 """Of random arrivals: requests a second times the time of a request alone."""
@@ -85,13 +110,9 @@ SWITCHED_OFF = {
 """Schedulers of controls, in which one mechanism is switched off. Without contention blocks run as if alone on the
 GPU."""
 APART, MOST = "priority streams, hosts apart", "priority streams, DenseNet-201's hosts"
-CONTENTION = {
-    "priority streams": (AT_WORK, WAITING),
-    SAVED: (AT_WORK, WAITING),
-    MOST: (AT_WORK_MOST, WAITING_MOST),
-}
-"""How hosts slow each other where both tasks are threads of one process: priority streams need that. Elsewhere they are
-processes."""
+ONE_PROCESS = ("priority streams", SAVED)
+"""Where both tasks are threads of one process, whose hosts slow each other: priority streams need that, and do in
+:data:`MOST` as much as the largest recorded shares say. Elsewhere they are processes."""
 NO_CONTENTION = Contention(issue=False, oldest_first=False, light_wait=False, dram=False)
 SWEPT = ("priority streams", "time slicing", "MPS", "preemptive", APART, MOST)
 """Mechanisms that run at every host speed."""
@@ -141,8 +162,9 @@ class ConcurrencyRun:
 
     def problem(self) -> Problem:
         """Tenants are ``inference`` and ``training``, or one of them."""
-        inference, training = PAIRS[self.pair]
-        given = workloads(inference, training, self.gpu, GPUS[self.gpu], self.alone_us)
+        pair = PAIRS[self.pair]
+        inference, training = pair.inference, pair.training
+        given = workloads(inference, training, self.gpu, pair.growth[self.gpu], self.alone_us)
         horizon_us = HORIZON_US if self.jobs is None else math.inf
         jobs = None if self.jobs is None else self.jobs + 1
         tenants = [tenant(inference, name="inference", jobs=jobs), tenant(training, name="training", priority=1)]
@@ -150,7 +172,9 @@ class ConcurrencyRun:
             tenants = [tenants[ALONE.index(self.mechanism)]]
         if self.jobs is not None and self.mechanism == ALONE[1]:
             tenants[0] |= {"jobs": STEPS_ALONE}
-        at_work, waiting = CONTENTION.get(self.mechanism, (0.0, 0.0))
+        at_work, waiting = pair.shares if self.mechanism in ONE_PROCESS else (0.0, 0.0)
+        if self.mechanism == MOST:
+            at_work, waiting = AT_WORK_MOST, WAITING_MOST
         hosts = {"host_contention": at_work, "waiting_contention": waiting}
         problem = situation(tenants, self.gpu, horizon_us, given, **hosts)
         if self.arrivals == "poisson" and self.mechanism != ALONE[1]:

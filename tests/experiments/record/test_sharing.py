@@ -23,6 +23,7 @@ from gpusched_env.experiments.record.compiled_task import TRACED_PIXELS, Compile
 from gpusched_env.experiments.record.eager_task import EagerTask
 from gpusched_env.experiments.record.networks import network
 from gpusched_env.experiments.record.other_tasks import Beside, OtherProcess
+from gpusched_env.experiments.record.ready_tasks import Tasks
 from gpusched_env.experiments.record.run import RecordingPlan, record
 from gpusched_env.experiments.record.sharing import (
     HOSTS_ONLY,
@@ -168,8 +169,16 @@ def test_it_is_recorded_where_it_is_asked_for() -> None:
 
 def test_networks_in_single_precision_and_trainings_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace(models=SimpleNamespace(vgg19=None)))
-    for name in ("vgg19_fp32_infer_b1", "vgg19_fp32_train_b128", "vgg19_train_b8", "vgg19_infer_b4"):
-        assert network(name).packages == ("torchvision",)
+    builders = {
+        "fp32_infer_b1": "_single",
+        "fp32_train_b128": "_single",
+        "train_b8": "_training",
+        "infer_b4": "_vision",
+    }
+    for name, builder in builders.items():
+        found = network(f"vgg19_{name}")
+        assert found.packages == ("torchvision",)
+        assert found.build.__qualname__.split(".")[0] == builder
     for name in ("vgg19_fp16_infer_b1", "vgg21_fp32_infer_b1", "vgg19_fp32_infer_b0"):
         with pytest.raises(InputError, match=f"no network '{name}'"):
             network(name)
@@ -297,13 +306,25 @@ def test_without_torchvision_or_a_gpu_it_is_told(monkeypatch: pytest.MonkeyPatch
         TorchSharing()
 
 
-def test_warm_up_is_not_counted() -> None:
-    gpu = TorchSharing("cpu", small, 1e9)
-    task = Task("small", True, 2, 16, "eager")
-    ready = gpu._tasks.ready(task)
-    assert gpu._tasks.ready(task) is ready
-    assert WARM_UP[True] > 0
-    other = gpu._tasks.ready(task, URGENT)
-    assert other is not ready
-    gpu.clear()
-    assert gpu._tasks.ready(task) is not ready
+def test_a_task_is_ready_when_it_has_run_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(EagerTask, "repeat", lambda *of: asked.append(of[-1]))
+    tasks = Tasks("cpu", small)
+    step, request = (Task("small", trains, 2, 16, "eager") for trains in (True, False))
+    first = tasks.ready(step)
+    assert tasks.ready(step) is first
+    assert tasks.ready(step, URGENT) is not first
+    tasks.ready(request)
+    assert asked == [WARM_UP[True], WARM_UP[True], WARM_UP[False]]
+
+    # The memory of one launcher's tasks is not there beside the other's.
+    tasks.ready(step._replace(launcher="another"))
+    assert tasks.ready(step) is not first
+
+
+def test_a_process_has_no_training_beside_that_of_the_other_one() -> None:
+    gpu = TorchSharing("cpu", small, 0.05)
+    front, behind = Task("small", False, 1, 16, "eager"), Task("small", True, 2, 16, "eager")
+    gpu.alone(behind)
+    gpu.processes(front, behind)
+    assert [task for task, _ in gpu._tasks._ready] == [front]
