@@ -11,9 +11,12 @@ import msgspec
 from gpusched_env.errors import InputError
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.steps import Decode, Prefill, Step
-from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+from gpusched_env.workload.workload import OpKind, Variant, Workload
 
 _NAMED: Final = re.compile(r".*_(?:decode_b(?P<batch>[1-9]\d*)_c(?P<context>[1-9]\d*)|prefill_p(?P<prompt>[1-9]\d*))")
+
+COLLECTIVE: Final = "ncclDevKernel"
+"""What names of kernels begin with that exchange data with other GPUs (NCCL): all of them run one at the same time."""
 
 
 def named_step(name: str) -> Step:
@@ -32,10 +35,11 @@ def named_step(name: str) -> Step:
 
 
 def merge_steps(name: str, recordings: Mapping[str, Workload]) -> Workload:
-    """One workload of the first recorded iteration of each step, by batch and length.
+    """One workload of the shortest recorded iteration of each step, by batch and length.
 
     A kernel of the same name and shape in several steps becomes one row of the kernel table, with the mean of its
-    durations; each operation keeps its own.
+    durations; each operation keeps its own. A collective (:data:`COLLECTIVE`) takes as long as the shortest of its kind
+    in the step: a longer one has waited for another GPU, whose process had fallen behind under the profiler.
 
     Args:
         name: of the workload.
@@ -58,18 +62,23 @@ def merge_steps(name: str, recordings: Mapping[str, Workload]) -> Workload:
         recording = recordings[key]
         if recording.graphs or len(recording.stream_priorities) > 1:
             raise InputError(f"{key}: has CUDA graphs or several streams; record its kernels one by one in one stream")
-        variant = recording.variants[0]
+        variant = min(recording.variants, key=lambda recorded: sum(op.duration_us for op in recorded.ops))
+        together_us: dict[int, float] = {}
+        for op in variant.ops:
+            if op.kind is OpKind.KERNEL and recording.kernels[op.index].name.startswith(COLLECTIVE):
+                together_us[op.index] = min(op.duration_us, together_us.get(op.index, op.duration_us))
         ops = []
         for op in variant.ops:
             if op.kind is OpKind.KERNEL:
                 kernel = recording.kernels[op.index]
                 shape = (*kernel.identity, kernel.registers, kernel.shared_bytes)
+                op = msgspec.structs.replace(op, duration_us=together_us.get(op.index, op.duration_us))
                 row = rows.setdefault(shape, len(kernels))
                 if row == len(kernels):
                     kernels.append(kernel)
                     spent_us.append([])
                 spent_us[row].append(op.duration_us)
-                op = _at(op, row)
+                op = msgspec.structs.replace(op, index=row)
             ops.append(op)
         variants.append(Variant(ops=tuple(ops), threads=variant.threads, step=named_step(key)))
     first = recordings[by_size[0][1]]
@@ -85,8 +94,3 @@ def merge_steps(name: str, recordings: Mapping[str, Workload]) -> Workload:
         variants=tuple(variants),
         iteration_us=(1.0,),
     )
-
-
-def _at(op: Op, row: int) -> Op:
-    """The operation with another row of the kernel table."""
-    return msgspec.structs.replace(op, index=row)
