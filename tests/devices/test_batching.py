@@ -198,6 +198,30 @@ def test_views_show_an_engine_s_requests_up_to_their_first_tokens() -> None:
 
 
 @each_device
+def test_a_step_is_due_when_the_next_request_is_that_waits_for_its_first_token() -> None:
+    problem = engine(4, 5, max_batch=2, arrivals=every(30.0), jobs=4, slo_us=200.0)
+    device = new_device()
+    view: View | None = device.reset(problem, 0, record="kernels")
+    due = {}
+    while view is not None:
+        pending, running = view.pending, view.running
+        for rows in (pending, running):
+            due |= dict(zip(rows.id.astype(int).tolist(), rows.deadline_us.tolist(), strict=True))
+        device.apply(Launch(int(pending.id[0])) if len(pending) and pending.launchable[0] else WAIT)
+        view = device.advance()
+    assert [(name, number) for name, number, *_ in steps(problem, device)][:7] == [
+        ("prefill_4", 0),
+        ("prefill_4", 1),
+        *[("decode_2x8", 0)] * 4,
+        ("prefill_4", 2),
+    ]
+    # Two prefills by their own deadlines, then steps that request 2 waits for, which came at 60 us; its prefill, and
+    # that of the last; then nobody waits.
+    assert [due[launch] for launch in range(8)] == [200.0, 230.0, *[260.0] * 4, 260.0, 290.0]
+    assert {due[launch] for launch in range(8, len(due))} == {math.inf}
+
+
+@each_device
 def test_who_runs_cannot_be_given_up_and_who_waits_can() -> None:
     problem = engine(4, 5, cache_tokens=11, jobs=3, commands=("launch", "reject"))
     device = new_device()

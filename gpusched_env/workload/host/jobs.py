@@ -44,6 +44,7 @@ def arrival_due(w, tenant):
     j.arrived_ps = w.now_ps
     j.started_ps = NEVER
     j.deadline_ps = w.now_ps + to_ps(p.slo_us) if p.slo_us < math.inf else NEVER
+    j.due_ps = j.deadline_ps
     accrue_jobs(w, tenant)
     c.arrived += 1
     arm_deadline(w, tenant)
