@@ -253,7 +253,8 @@ class TenantColumn(enum.IntEnum):
     KERNELS_LAUNCHED = enum.auto()
     """Launched kernels that have not finished."""
     OLDEST_ARRIVED_US = enum.auto()
-    """Arrival of the oldest unfinished job; ``inf`` without one."""
+    """Arrival of the oldest unfinished job, of a serving engine the oldest without a first token; ``inf`` without one.
+    """
     LAST_TURNAROUND_US = enum.auto()
     """Turnaround of the last completed job, or time to the latest first token of a serving engine; 0 before."""
     MEAN_TURNAROUND_US = enum.auto()

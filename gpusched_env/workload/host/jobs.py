@@ -89,6 +89,18 @@ def answered(w, tenant, number):
 
 
 @procedure
+def oldest_unanswered(w, tenant):
+    """Number of a tenant's oldest job whose objective is open: unfinished, of an engine's requests without a first
+    token; :data:`.states.NOBODY`: there is none."""
+    c = client(w, tenant)
+    for number in range(c.first, c.arrived):
+        j = job(w, tenant, number)
+        if j.state != GONE and j.first_token_ps == NEVER:
+            return number
+    return NOBODY
+
+
+@procedure
 def job_leaves(w, tenant, number):
     """A job has completed or was rejected."""
     p = program(w, tenant)
