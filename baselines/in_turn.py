@@ -26,6 +26,8 @@ Request = tuple[int, int]
 class InTurn(abc.ABC):
     """Serves requests that were chosen; rejects others that can no longer make it, if it may.
 
+    A serving engine chooses for itself who is in its steps: they are launched as they come.
+
     Tenants without an objective run while no other has a job: in order of arrival, with few kernels in flight
     (:data:`BACKGROUND`), which a request does not wait for.
     """
@@ -40,6 +42,7 @@ class InTurn(abc.ABC):
         self._rejects = self._reject and "reject" in knowledge.commands
         self._predicted_us = [self._margin * tenant.alone_us for tenant in knowledge.tenants]
         """Execution time of a request, by tenant."""
+        self._engines = [tenant.max_batch > 1 for tenant in knowledge.tenants]
         self._served: dict[Request, float] = {}
         """Requests that run, in order of choice, and when they were chosen."""
 
@@ -59,13 +62,17 @@ class InTurn(abc.ABC):
         table = view.pending.array
         rows = launchable_rows(view)
         row = min(
-            (row for row in rows if (int(table[row, TENANT]), int(table[row, JOB])) in self._served),
+            (row for row in rows if self._goes_on(int(table[row, TENANT]), int(table[row, JOB]))),
             key=lambda row: float(table[row, ID]),
             default=None,
         )
         if row is None:
             row = self._next(view, rows) if requests else background(view, rows)
         return Wait(self.looks_us(view)) if row is None else self.launch(view, row)
+
+    def _goes_on(self, tenant: int, job: int) -> bool:
+        """Whether a kernel is of a request that runs; the steps of a serving engine are of several, as they come."""
+        return (tenant, job) in self._served or self._engines[tenant]
 
     def _next(self, view: View, rows: list[int]) -> int | None:
         """Row of the first kernel of the request to be served next; ``None``: there is none, or no room for it."""

@@ -79,7 +79,8 @@ class PendingColumn(enum.IntEnum):
     JOB_ARRIVED_US = enum.auto()
     """When its job arrived."""
     DEADLINE_US = enum.auto()
-    """When its job exceeds the tenant's SLO; ``inf`` without one, and behind the first token of an engine's request."""
+    """When its job exceeds the tenant's SLO; ``inf`` without one. Where an engine's request has its first token: when
+    the next one does that waits for one, as it waits for this."""
     JOB_LEFT_US = enum.auto()
     """Profiled device time of what is left of its job, this kernel included: the job's, which its service knows, spread
     over its kernels as their profiles say."""
@@ -207,7 +208,8 @@ class RunningColumn(enum.IntEnum):
     PROFILED_DRAM = enum.auto()
     """Profiled share of DRAM bandwidth it uses alone, 0 to 1."""
     DEADLINE_US = enum.auto()
-    """When its job exceeds the tenant's SLO; ``inf`` without one, and behind the first token of an engine's request."""
+    """When its job exceeds the tenant's SLO; ``inf`` without one. Where an engine's request has its first token: when
+    the next one does that waits for one, as it waits for this."""
     IDEMPOTENT = enum.auto()
     """1 if it may be reset: its kernel may run again from its start, and it posts no tiles."""
     PREEMPTIBLE = enum.auto()
@@ -251,7 +253,8 @@ class TenantColumn(enum.IntEnum):
     KERNELS_LAUNCHED = enum.auto()
     """Launched kernels that have not finished."""
     OLDEST_ARRIVED_US = enum.auto()
-    """Arrival of the oldest unfinished job; ``inf`` without one."""
+    """Arrival of the oldest unfinished job, of a serving engine the oldest without a first token; ``inf`` without one.
+    """
     LAST_TURNAROUND_US = enum.auto()
     """Turnaround of the last completed job, or time to the latest first token of a serving engine; 0 before."""
     MEAN_TURNAROUND_US = enum.auto()

@@ -179,22 +179,50 @@ def test_the_objective_is_on_the_first_token(slo_us: float, missed: int) -> None
 
 @each_device
 def test_views_show_an_engine_s_requests_up_to_their_first_tokens() -> None:
-    problem = engine(4, 5)
+    problem = engine(4, 5, arrivals=every(10.0))
     # A prefill and four decode steps; the objective would be on the former.
     assert (problem.programs[0].alone_us, problem.knowledge.tenants[0].alone_us) == (80.0, 40.0)
     device = new_device()
     view: View | None = device.reset(problem, 0)
     shown = {}
     while view is not None:
-        tenant = view.tenants.rows[0]
-        shown[view.time_us] = (view.tenants.last_turnaround_us[0], view.tenants.mean_turnaround_us[0], len(view.jobs))
-        assert tenant is not None
+        tenants = view.tenants
+        shown[view.time_us] = (
+            float(tenants.last_turnaround_us[0]),
+            float(tenants.mean_turnaround_us[0]),
+            float(tenants.oldest_arrived_us[0]),
+        )
         assert view.tenants.alone_us[0] == view.tenants.device_us[0] == 40.0
         pending = view.pending
         device.apply(Launch(int(pending.id[0])) if len(pending) and pending.launchable[0] else WAIT)
         view = device.advance()
-    assert shown[40.0] == (40.0, 40.0, 2)
-    assert shown[80.0] == (80.0, 45.0, 2)
+    # The second request came at 10 us.
+    assert shown[40.0] == (40.0, 40.0, 10.0)
+    assert shown[80.0] == (70.0, 43.75, math.inf)
+
+
+@each_device
+def test_a_step_is_due_when_the_next_request_is_that_waits_for_its_first_token() -> None:
+    problem = engine(4, 5, max_batch=2, arrivals=every(30.0), jobs=4, slo_us=200.0)
+    device = new_device()
+    view: View | None = device.reset(problem, 0, record="kernels")
+    due = {}
+    while view is not None:
+        pending, running = view.pending, view.running
+        for rows in (pending, running):
+            due |= dict(zip(rows.id.astype(int).tolist(), rows.deadline_us.tolist(), strict=True))
+        device.apply(Launch(int(pending.id[0])) if len(pending) and pending.launchable[0] else WAIT)
+        view = device.advance()
+    assert [(name, number) for name, number, *_ in steps(problem, device)][:7] == [
+        ("prefill_4", 0),
+        ("prefill_4", 1),
+        *[("decode_2x8", 0)] * 4,
+        ("prefill_4", 2),
+    ]
+    # Two prefills by their own deadlines, then steps that request 2 waits for, which came at 60 us; its prefill, and
+    # that of the last; then nobody waits.
+    assert [due[launch] for launch in range(8)] == [200.0, 230.0, *[260.0] * 4, 260.0, 290.0]
+    assert {due[launch] for launch in range(8, len(due))} == {math.inf}
 
 
 @each_device

@@ -129,7 +129,7 @@ def make_launch(w, id_, place, tenant, number):
         clear_tiling(w, slot)
     launch.row = op.stream
     launch.arrived_ps = jobs(w, tenant, number).arrived_ps
-    launch.deadline_ps = jobs(w, tenant, number).deadline_ps
+    launch.deadline_ps = jobs(w, tenant, number).due_ps
     stream = streams(w, op.stream)
     if holds(w, stream.last_slot, stream.last_id) and stream_rows(w, op.stream).windowed == 0:
         before = launches(w, stream.last_slot)

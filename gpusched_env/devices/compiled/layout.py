@@ -202,11 +202,12 @@ PROCESS = _record((I8, "counted vruntime_ps"), (F8, "misses_per_us bytes_per_us"
 
 JOB = _record(
     (I8, "state overdue unfinished operations marks first_op first_thread_ops arrived_ps started_ps deadline_ps"),
-    (I8, "first_token_ps"),
+    (I8, "due_ps first_token_ps"),
     (I4, "prompt answer tokens cached preemptions"),
     (F8, "factor"),
 )
-"""A job that is not gone, by number; of a serving engine its lengths, and its tokens so far and in the cache."""
+"""A job that is not gone, by number. ``due_ps``: when its launches are due; of a serving engine its lengths, and its
+tokens so far and in the cache."""
 
 LAUNCH = _record(
     (I8, "id launched_ps deadline_ps order"),

@@ -34,7 +34,7 @@ from gpusched_env.devices.compiled.tiles import may_synchronise
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
-from gpusched_env.workload.host import GONE, rejectable
+from gpusched_env.workload.host import GONE, oldest_unanswered, rejectable
 
 EMPTY = -1.0
 """Id in rows that show no launch."""
@@ -328,9 +328,8 @@ def fill_tenants(w, out):
         row[TenantColumn.JOBS_DONE] = client.completed
         row[TenantColumn.KERNELS_PENDING] = client.kernels_pending
         row[TenantColumn.KERNELS_LAUNCHED] = client.kernels_launched
-        row[TenantColumn.OLDEST_ARRIVED_US] = (
-            to_us(jobs(w, tenant, client.first).arrived_ps) if client.arrived > client.first else np.inf
-        )
+        oldest = oldest_unanswered(w, tenant)
+        row[TenantColumn.OLDEST_ARRIVED_US] = to_us(jobs(w, tenant, oldest).arrived_ps) if oldest != NONE else np.inf
         row[TenantColumn.LAST_TURNAROUND_US] = client.last_turnaround_us
         row[TenantColumn.MEAN_TURNAROUND_US] = client.mean_turnaround_us
         row[TenantColumn.PARTITION_FIRST] = client.partition_first

@@ -107,7 +107,7 @@ def _pending(device: Viewed, launch: Launch) -> dict[PendingColumn, float]:
         PendingColumn.ISSUED_US: to_us(launch.issued_ps),
         PendingColumn.WAITED_US: (now - launch.issued_ps) / PS_PER_US,
         PendingColumn.JOB_ARRIVED_US: to_us(job.arrived_ps),
-        PendingColumn.DEADLINE_US: to_us(job.deadline_ps),
+        PendingColumn.DEADLINE_US: to_us(job.due_ps),
         PendingColumn.JOB_LEFT_US: launch.left_us,
         PendingColumn.PREEMPTED: launch.preempted,
         PendingColumn.STREAM: launch.stream,
@@ -181,7 +181,7 @@ def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
         RunningColumn.PROFILED_US: known.duration_us,
         RunningColumn.PROFILED_ISSUE: known.issue,
         RunningColumn.PROFILED_DRAM: known.dram,
-        RunningColumn.DEADLINE_US: to_us(job.deadline_ps),
+        RunningColumn.DEADLINE_US: to_us(job.due_ps),
         RunningColumn.IDEMPOTENT: known.idempotent and not (launch.tiling and launch.tiling.posts),
         RunningColumn.PREEMPTIBLE: device.decisions.preemptible(launch),
         RunningColumn.STREAM: launch.stream,
@@ -226,7 +226,7 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
         TenantColumn.JOBS_DONE: client.completed,
         TenantColumn.KERNELS_PENDING: sum(launch.tenant == tenant for launch in device.streams.pending.values()),
         TenantColumn.KERNELS_LAUNCHED: len(launched),
-        TenantColumn.OLDEST_ARRIVED_US: to_us(jobs[0].arrived_ps) if jobs else math.inf,
+        TenantColumn.OLDEST_ARRIVED_US: _oldest_arrived_us(device.world, tenant),
         TenantColumn.LAST_TURNAROUND_US: client.last_turnaround_us,
         TenantColumn.MEAN_TURNAROUND_US: client.mean_turnaround_us,
         TenantColumn.PARTITION_FIRST: first,
@@ -240,6 +240,11 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
         TenantColumn.PAUSE_US: to_us(client.pause_ps),
         TenantColumn.THROTTLABLE: device.decisions.throttlable(tenant),
     }
+
+
+def _oldest_arrived_us(world: World, tenant: int) -> float:
+    number = host.oldest_unanswered(world, tenant)
+    return math.inf if number == host.NOBODY else to_us(world.jobs[tenant][number].arrived_ps)
 
 
 def _left_us(device: Viewed, launched: list[Launch]) -> tuple[float, float]:

@@ -102,6 +102,8 @@ class Job:
     arrived_ps: int = 0
     started_ps: int = NEVER
     deadline_ps: int = NEVER
+    due_ps: int = NEVER
+    """Of its launches."""
     factor: float = 1.0
     prompt: int = 0
     answer: int = 0

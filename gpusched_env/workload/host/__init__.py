@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from gpusched_env.workload.host.arrivals import begin, gap_us
 from gpusched_env.workload.host.coming import come, go, is_there
-from gpusched_env.workload.host.jobs import arrival_due, deadline_due
+from gpusched_env.workload.host.jobs import arrival_due, deadline_due, oldest_unanswered
 from gpusched_env.workload.host.rejecting import reject, rejectable
 from gpusched_env.workload.host.states import (
     ARRIVAL,
@@ -38,6 +38,7 @@ from gpusched_env.workload.host.states import (
     GONE,
     IDLE,
     NO_LIMIT,
+    NOBODY,
     RANDOM_STREAMS,
     UNISSUED,
     UNTOLD,
@@ -72,10 +73,10 @@ from gpusched_env.workload.host.world import (
 )
 
 __all__ = [
-    "ARRIVAL", "AWAKE", "DEADLINE", "GONE", "IDLE", "NO_LIMIT", "RANDOM_STREAMS", "UNISSUED", "UNTOLD", "WAITING",
-    "arrival_due", "arrival_numbers", "awaited", "awaits", "begin", "client", "come", "covering", "deadline_due",
-    "delay", "draw_factor", "draw_length", "draw_variant", "gap_us", "go", "is_there", "issue", "job", "log_job",
-    "log_rejection", "log_request", "mark", "new_job", "op", "operation_finished", "operation_issued", "program",
-    "reject", "rejectable", "repeat", "rules", "set_timer", "stream", "thread", "thread_due", "thread_ops", "throttle",
-    "uniform",
+    "ARRIVAL", "AWAKE", "DEADLINE", "GONE", "IDLE", "NOBODY", "NO_LIMIT", "RANDOM_STREAMS", "UNISSUED", "UNTOLD",
+    "WAITING", "arrival_due", "arrival_numbers", "awaited", "awaits", "begin", "client", "come", "covering",
+    "deadline_due", "delay", "draw_factor", "draw_length", "draw_variant", "gap_us", "go", "is_there", "issue", "job",
+    "log_job", "log_rejection", "log_request", "mark", "new_job", "oldest_unanswered", "op", "operation_finished",
+    "operation_issued", "program", "reject", "rejectable", "repeat", "rules", "set_timer", "stream", "thread",
+    "thread_due", "thread_ops", "throttle", "uniform",
 ]  # fmt: skip

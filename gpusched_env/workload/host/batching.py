@@ -14,9 +14,10 @@ Orca, OSDI 2022), as vLLM does it (Kwon et al., SOSP 2023):
 Which recorded variant a step repeats, and so how long it takes: the smallest that covers it, as engines pad to the
 CUDA graphs that they captured; of a decode step, the number of requests and their mean context.
 
-A step's launches are those of the request that is prefilled, or of the oldest that runs. A tenant's host serves one
-step at a time, to the end of its last operation. Requests that run are all older than those that wait: they are the
-jobs in service below ``taken``.
+A step's launches are those of the request that is prefilled, or of the oldest that runs. Where that has its first
+token, they are due when the next request is that waits for one, as it waits for them. A tenant's host serves one step
+at a time, to the end of its last operation. Requests that run are all older than those that wait: they are the jobs in
+service below ``taken``.
 
 Not here: prefills in the same step as decodes, caches that are shared between prompts, or swapped to the host.
 """
@@ -54,6 +55,7 @@ def begin_step(w, tenant):
         c.prefill_left -= tokens
         c.prefills = 1
         repeat(w, tenant, number, covering(w, tenant, 0, tokens))
+        set_due(w, tenant, number)
         return number
     while c.cached + c.running > p.cache_tokens:
         preempt_newest(w, tenant)
@@ -63,7 +65,17 @@ def begin_step(w, tenant):
     # Each request's context is what it has in the cache, and the token that it is fed.
     context = -(-(c.cached + c.running) // c.running)
     repeat(w, tenant, number, covering(w, tenant, c.running, context))
+    set_due(w, tenant, number)
     return number
+
+
+@procedure
+def set_due(w, tenant, number):
+    """Say when the launches of a request's next step are due."""
+    c = client(w, tenant)
+    j = job(w, tenant, number)
+    if j.tokens > 0:
+        j.due_ps = job(w, tenant, c.due_job).deadline_ps if c.due_job < c.arrived else NEVER
 
 
 @procedure

@@ -44,6 +44,7 @@ def arrival_due(w, tenant):
     j.arrived_ps = w.now_ps
     j.started_ps = NEVER
     j.deadline_ps = w.now_ps + to_ps(p.slo_us) if p.slo_us < math.inf else NEVER
+    j.due_ps = j.deadline_ps
     accrue_jobs(w, tenant)
     c.arrived += 1
     arm_deadline(w, tenant)
@@ -85,6 +86,18 @@ def answered(w, tenant, number):
     c.last_turnaround_us = latency_us
     mean_us = c.mean_turnaround_us
     c.mean_turnaround_us = latency_us if c.answered == 1 else mean_us + (latency_us - mean_us) / 8.0
+
+
+@procedure
+def oldest_unanswered(w, tenant):
+    """Number of a tenant's oldest job whose objective is open: unfinished, of an engine's requests without a first
+    token; :data:`.states.NOBODY`: there is none."""
+    c = client(w, tenant)
+    for number in range(c.first, c.arrived):
+        j = job(w, tenant, number)
+        if j.state != GONE and j.first_token_ps == NEVER:
+            return number
+    return NOBODY
 
 
 @procedure
