@@ -9,7 +9,8 @@ import pytest
 
 from gpusched_env.experiments.papers.concurrency import shared, shared_claims, shared_tables
 from gpusched_env.experiments.papers.concurrency.controls import outcome
-from gpusched_env.experiments.papers.concurrency.runs import ONE_PROCESS, PAIRS, ConcurrencyRun
+from gpusched_env.experiments.papers.concurrency.recorded import resnet50
+from gpusched_env.experiments.papers.concurrency.runs import ONE_PROCESS, PAIRS, PAPERS, ConcurrencyRun
 from gpusched_env.experiments.papers.concurrency.shared import (
     LAUNCHERS,
     NETWORKS,
@@ -35,6 +36,7 @@ from gpusched_env.experiments.papers.concurrency.shared_tables import (
     shared_table,
 )
 from gpusched_env.scenarios.building import load_workload
+from tests.experiments.test_concurrency import made_up, result
 
 Key = tuple[str, str, str]
 
@@ -270,3 +272,40 @@ def test_what_is_simulated_of_vgg_19_in_slices() -> None:
     simulated, recorded = cell.run("compiled"), cell.recorded()
     assert simulated.turnaround == pytest.approx(recorded.turnaround, rel=0.1)
     assert simulated.training == pytest.approx(recorded.training, rel=0.1)
+
+
+def test_a_row_with_an_error_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"what": "alone", "form": "eager", "inference": "vgg19"}
+    failed = [{**row, "error": "out of memory"}, {**row, "batch": 8}, {**row, "error": "again"}]
+    monkeypatch.setattr(shared, "measurements", lambda name, gpu: failed)
+    assert shared_rows.__wrapped__() == {("vgg19", "eager", "alone"): {**row, "batch": 8}}
+
+
+def test_batches_fill_the_memory_of_the_gpus() -> None:
+    for name, network in (("VGG-19", "vgg19"), ("DenseNet-201", "densenet201"), ("ResNet-152", "resnet152")):
+        used = shared_rows()[network, "compiled", "alone"]["memory_bytes"]
+        growth = PAIRS[name].growth
+        assert 12e9 < growth["rtx-3090"] * used < 24e9
+        assert 64e9 < growth["h100-sxm"] * used < 80e9
+
+
+def test_resnet_50_was_recorded_elsewhere() -> None:
+    found = {mode: round(value, 2) for (_, mode), value in resnet50().items()}
+    assert found == {"streams": 1.71, "priority streams": 1.42, "time slicing": 1.7}
+
+
+def test_a_slowdown_that_is_not_within_the_limit_does_not_hold() -> None:
+    paper = result(True)
+    assert paper.holds
+    paper.shared = [side(1.1), side(1.2)]
+    assert not paper.holds
+    assert "and 1 of 2 slowdowns under the mechanisms within 15%" in paper.summary_line()
+
+
+def test_what_is_added_is_that_on_the_papers_gpu() -> None:
+    paper = made_up()
+    other = paper.by_setting[PAPERS].assign(slowdown=9.0)
+    paper.by_setting = {**paper.by_setting, ("h100-sxm", *PAPERS[1:]): other, (*PAPERS[:2], "poisson"): other}
+    assert paper.added == pytest.approx(
+        {("ResNet-50", "priority streams"): 100.0, ("ResNet-50", "time slicing"): 25.0, ("ResNet-50", "MPS"): 75.0}
+    )

@@ -119,9 +119,9 @@ def recorded_table() -> Table:
         "Turnaround of requests one after the other, and time of a training step, each over that alone. Time slicing "
         "has two processes, streams two threads of one. Where compiled code launches, no thread holds the lock of "
         "Python's interpreter: beside a thread that only runs Python (*lock only*) requests take about as long as "
-        "alone, where Python launches they hardly come through. *Hosts only*: beside a training that hardly uses the GPU. MPS "
-        "could not be recorded, as no daemon may run there; plain streams hand out blocks in the same order. Each row "
-        "was recorded once: errors of means are known, how hosts vary from run to run is not.",
+        "alone, where Python launches they hardly come through. *Hosts only*: beside a training that hardly uses the "
+        "GPU. MPS could not be recorded, as no daemon may run there; plain streams hand out blocks in the same order. "
+        "Each row was recorded once: errors of means are known, how hosts vary from run to run is not.",
     )
 
 
