@@ -37,11 +37,16 @@ def with_engines(dice: Dice, case: Case) -> Case:
         if not batchings or dice.chance(0.5):
             batchings[name] = _batching(dice)
             workloads[name] = _recorded(dice, workloads[name], batchings[name])
+    # Recorded steps need not have host times that could be scaled.
+    tenants = tuple(
+        replace(tenant, iteration_us=None) if tenant.workload in batchings else tenant
+        for tenant in case.scenario.tenants
+    )
     tenants = tuple(
         _engine(dice, tenant, batchings[tenant.workload], case.scenario.horizon_us)
         if tenant.workload in batchings and dice.chance(0.8)
         else tenant
-        for tenant in case.scenario.tenants
+        for tenant in tenants
     )
     longer = case.scenario.horizon_us * dice.pick(LONGER)
     return replace(case, workloads=workloads, scenario=replace(case.scenario, tenants=tenants, horizon_us=longer))
@@ -100,7 +105,7 @@ def _short(dice: Dice, variant: Variant) -> Variant:
 def _engine(dice: Dice, tenant: Tenant, batching: Batching, horizon_us: float) -> Tenant:
     # A tenant of its own among those that share the recorded steps.
     fewer = dice.integer(1, batching.max_batch) if dice.chance(0.3) else batching.max_batch
-    tenant = replace(tenant, batching=replace(batching, max_batch=fewer), iteration_us=None)
+    tenant = replace(tenant, batching=replace(batching, max_batch=fewer))
     if dice.chance(0.3):
         return tenant
     # Requests that meet each other.

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from gpusched_env.errors import GpuError
+
 CACHE: Final = "cache"
+MISSED: Final = "missed"
+"""Of a row in place of one of :data:`CACHE`: why there is none."""
 MEBIBYTES: Final = (4, 8, 16, 24, 32, 48, 64, 96, 128, 256)
 """That something else reads before a replay."""
 
@@ -48,8 +52,13 @@ def cache_rows(gpu: Cached, networks: Sequence[str], there: Sequence[Mapping[str
     for name in networks:
         if name in done:
             continue
-        weights, others = gpu.held_bytes(name)
-        kernels = gpu.kernel_times(name)
+        try:
+            weights, others = gpu.held_bytes(name)
+            kernels = gpu.kernel_times(name)
+        except GpuError as error:
+            # One whose kernels are not the same every time says nothing; the others do.
+            yield {"what": MISSED, "model": name, "error": str(error)}
+            continue
         yield {
             "what": CACHE,
             "model": name,
