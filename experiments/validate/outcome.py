@@ -36,9 +36,10 @@ def _of_networks(validation: Validation) -> str:
     beside = [pair["background"]["measured"] for pair in validation.networks["each"]]
     lower, upper = np.percentile(beside, (25, 75))
     return (
-        f"Why networks are off: the L2 is no mechanism of the model, and a network that finds it emptied loses 5 to "
-        f"16 % on a GPU. Half of the backgrounds are slowed down by {lower:.2f} to {upper:.2f}, so that a constant "
-        f"is near; the skill over it is {skills}."
+        f"Why networks are off: backgrounds are slowed down by a few percent more than predicted, in all recordings, "
+        f"and why is not known. Half of them are slowed down by {lower:.2f} to {upper:.2f}, so that a constant "
+        f"is near; the skill over it is {skills}. What the L2 keeps of a network from one inference to the next is in "
+        f"the model; what a kernel leaves there for the next one is not."
     )
 
 

@@ -70,5 +70,20 @@ def with_cache(workload: Workload, row: CacheRow) -> Workload:
     return msgspec.structs.replace(workload, variants=tuple(variants), footprint_bytes=row.footprint_bytes)
 
 
+def loses(workload: Workload) -> bool:
+    """Whether any of a workload's kernels takes longer where the L2 has lost its data."""
+    nodes = (node for graph in workload.graphs for node in graph)
+    return any(op.cold > 0.0 for variant in workload.variants for op in variant.all_ops) or any(n.cold for n in nodes)
+
+
+def without_cache(workload: Workload) -> Workload:
+    """The workload as if nothing of it were lost in the L2; one with kernels launched one by one in a host thread."""
+    variants = tuple(
+        msgspec.structs.replace(variant, ops=tuple(_with(op, 0.0) for op in variant.ops))
+        for variant in workload.variants
+    )
+    return msgspec.structs.replace(workload, variants=variants, footprint_bytes=0)
+
+
 def _with(op: Op, cold: float) -> Op:
     return msgspec.structs.replace(op, cold=round(cold, 4))
