@@ -133,7 +133,8 @@ def _tenant(comparison: ComparedRuns, row: int, layout: Layout) -> Table:
     program = comparison.problem.programs[row]
     tenant = program.tenant
     about = f"{tenant.name}: {program.alone_us / 1e3:.3g} ms alone"
-    about += f", SLO {tenant.slo_us / 1e3:g} ms" if tenant.slo_us is not None else ""
+    if tenant.slo_us is not None:
+        about += f", SLO {tenant.slo_us / 1e3:g} ms" + (" to the first token" if program.engine is not None else "")
     figures = [figure for figure in _chosen(TENANT_FIGURES, layout) if _defined(comparison, figure, tenant.name)]
     note = f"turnaround in ms, of completed jobs; {_not_counted(comparison, row)}"
     return _table(comparison, Table(about, [], [], note=note), figures, tenant.name, layout)
