@@ -175,16 +175,19 @@ def compiled_launches(lives: Sequence[Live]) -> Table:
                 float(np.median([us for us in taken if us is not None]))
                 for taken in zip(*((e.launch_us, e.launch_p99_us) for e in episodes), strict=True)
             )
-            took_us = {name: float(np.mean([e.interval_us for e in of])) for name, of in driven.items()}
-            quick, slow = (choose(took_us, key=lambda name: took_us[name]) for choose in (min, max))
+            # None of a scheduler's decisions may have come to stand before the end.
+            decided = {name: [e.interval_us for e in of if e.interval_us is not None] for name, of in driven.items()}
+            took_us = {name: float(np.mean(times)) for name, times in decided.items() if times}
+            asked = sorted((us, name) for name, us in took_us.items())
+            quick, slow = (f"{us:.0f} ({name})" for us, name in (asked[0], asked[-1])) if asked else (NONE, NONE)
             rows.append(
                 [
                     live.title(scenario),
                     live.gpu,
                     str(len(driven)),
                     f"{launch_us:.1f} / {p99_us:.0f}",
-                    f"{took_us[quick]:.0f} ({quick})",
-                    f"{took_us[slow]:.0f} ({slow})",
+                    quick,
+                    slow,
                 ]
             )
     heads = [
