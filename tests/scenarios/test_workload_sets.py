@@ -128,15 +128,17 @@ def jobs_per_s(arrivals: ArrivalProcess) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPEN_ENDED)
 def test_shipped_services_offer_as_much_work_in_every_variant_and_can_be_in_time(name: str) -> None:
-    """Within a quarter; objectives are three to eight and a half times the time alone."""
+    """Within a quarter; objectives are three to eight and a half times the time alone. What an engine that batches is
+    asked for is no sum of times alone."""
     loads = []
     for which in SETS:
         for variant in scenario_variants(load_scenario(name), which):
             programs = build_problem(variant).programs
-            loads.append(sum(jobs_per_s(program.tenant.arrivals) * program.alone_us for program in programs) / 1e6)
+            served = [program for program in programs if program.engine is None]
+            loads.append(sum(jobs_per_s(program.tenant.arrivals) * program.alone_us for program in served) / 1e6)
             for program in programs:
                 if program.tenant.slo_us is not None:
-                    assert 2.9 < program.tenant.slo_us / program.alone_us < 8.5, (variant.name, program.tenant.name)
+                    assert 2.9 < program.tenant.slo_us / program.answer_us < 8.5, (variant.name, program.tenant.name)
     assert all(load == pytest.approx(loads[0], rel=0.25) for load in loads)
 
 

@@ -10,7 +10,9 @@ from gpusched_env.workload.alone import run_alone
 from gpusched_env.workload.importers import summarise
 from gpusched_env.workload.workload import OpKind
 
-RECORDED = [name for name in recorded_names() if not name.startswith("toy_")]
+ENGINES = ["llama_1b", "llama_1b_split"]
+"""Whose variants are single steps of a serving engine."""
+RECORDED = [name for name in recorded_names() if not name.startswith("toy_") and name not in ENGINES]
 
 # Kernels, copies (all directions), memsets, synchronisations over all three iterations, as the profiler counted
 # them (a pageable copy to the host counts as a copy and a synchronisation).
@@ -42,6 +44,7 @@ BOUND_BY_THE_DEVICE = {
 def test_all_recordings_are_there() -> None:
     assert len(RECORDED) == 45
     assert set(COUNTS) <= set(RECORDED)
+    assert set(ENGINES) <= set(recorded_names())
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -80,6 +83,32 @@ def test_the_kernel_table_belongs_to_the_operations(name: str) -> None:
         assert kernel.duration_us == pytest.approx(statistics.fmean(seen), abs=1e-3)
     keys = {(k.name, k.grid, k.block, k.registers, k.shared_bytes) for k in workload.kernels}
     assert len(keys) == len(workload.kernels)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_steps_of_an_engine_take_longer_with_more_to_do(name: str) -> None:
+    """Kernels of a prefill by its tokens, of a decode by its requests and contexts; two in a hundred are noise."""
+    workload = read_recorded(name)
+    steps = {variant.step: sum(op.duration_us for op in variant.ops) for variant in workload.variants}
+    assert None not in steps
+    sizes = [(step.size, us) for step, us in steps.items() if step is not None]
+    for (batch, tokens), us in sizes:
+        for (more, longer), more_us in sizes:
+            if (batch == 0) == (more == 0) and more >= batch and longer >= tokens:
+                assert more_us > 0.98 * us, (batch, tokens, more, longer)
+
+
+def test_a_gpu_that_shares_a_model_has_less_to_do_and_reduces_with_the_other() -> None:
+    whole, part = (
+        {variant.step: sum(op.duration_us for op in variant.ops) for variant in read_recorded(name).variants}
+        for name in ENGINES
+    )
+    assert all(0.7 < us / whole[step] < 1.0 for step, us in part.items())
+    split = read_recorded("llama_1b_split")
+    reduces = {number for number, kernel in enumerate(split.kernels) if kernel.name.startswith("ncclDevKernel")}
+    # Behind attention and behind the inner layer of each of 16 layers.
+    for variant in split.variants:
+        assert sum(op.kind is OpKind.KERNEL and op.index in reduces for op in variant.ops) == 32
 
 
 @pytest.mark.parametrize("name", RECORDED)

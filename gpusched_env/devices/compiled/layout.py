@@ -160,9 +160,10 @@ CLIENT = _record(
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
     (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until"),
-    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock l2_job"),
+    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
     (F8, "brought_bytes seen_bytes missing"),
+    (I8, "l2_job"),
 )
 """A tenant at run time.
 
@@ -176,7 +177,7 @@ completed, or requests that have their first token; ``running``, ``cached``: req
 tokens in its cache; ``prefills``: 1 while its step is a prefill; ``prefill_left``: tokens to prefill after that.
 ``pending_*``, ``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of
 launched ones (in order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
-``partition_sms``: all of the GPU's without a partition. ``l2_job`` and the last three: its share of the L2
+``partition_sms``: all of the GPU's without a partition. ``l2_job`` and the three before it: its share of the L2
 (:class:`gpusched_env.devices.reference.l2.Share`)."""
 
 THREAD = _record((I8, "tenant op end state at_work"))
