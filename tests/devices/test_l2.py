@@ -18,8 +18,10 @@ MIB = 1 << 20
 DEVICES = ("reference", "compiled")
 
 
-def program(name: str, *, us: float = 10.0, cold: float = 0.0, footprint: int = 0, moves: float = 0.0) -> Workload:
-    """One kernel of one block a job."""
+def program(
+    name: str, *, us: float = 10.0, cold: float = 0.0, footprint: int = 0, moves: float = 0.0, times: float = 1.0
+) -> Workload:
+    """One kernel of one block a job, which takes so many times as long as its mean."""
     kernel = Kernel(
         name=name,
         grid=(1, 1, 1),
@@ -29,7 +31,7 @@ def program(name: str, *, us: float = 10.0, cold: float = 0.0, footprint: int = 
         issue_fraction=0.0,
         dram_bytes=moves,
     )
-    ops = (Op(OpKind.KERNEL, 0.0, 0, us, cold=cold),)
+    ops = (Op(OpKind.KERNEL, 0.0, 0, us * times, cold=cold),)
     return Workload(
         name=name, gpu="toy-4sm", source="test", kernels=(kernel,), variants=(Variant(ops=ops),), iteration_us=(us,),
         footprint_bytes=footprint,
@@ -106,6 +108,13 @@ def test_what_does_not_fit_brings_all_that_it_moves(device: str) -> None:
     kept, large = program("kept", cold=0.5, footprint=400_000), program("large", footprint=2 * MIB, moves=450_000.0)
     found = durations(beside((kept, 0.0, 2), (large, 50.0, 1)), device)
     assert found["kept"][1] == pytest.approx(10.0 * (1.0 + 0.5 * lost(400_000, 450_000)), abs=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_launch_that_takes_longer_than_its_kernel_on_average_brings_as_much_more(device: str) -> None:
+    kept, passing = program("kept", cold=0.5, footprint=400_000), program("passing", moves=200_000.0, times=2.0)
+    found = durations(beside((kept, 0.0, 2), (passing, 50.0, 1)), device)
+    assert found["kept"][1] == pytest.approx(10.0 * (1.0 + 0.5 * lost(400_000, 400_000)), abs=1e-6)
 
 
 @pytest.mark.parametrize("device", DEVICES)
