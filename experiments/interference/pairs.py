@@ -45,9 +45,9 @@ JOBS = 100_000
 
 
 def fitted_networks() -> list[str]:
-    """Shipped recorded networks that the fit is of; of a network with three inputs one. The last three were recorded
+    """Shipped recorded networks that the fit is of; of a network with three inputs one. The last four were recorded
     after it."""
-    left_out = ("toy", "dynamic_routing_input", "vgg19", "densenet201", "resnet152")
+    left_out = ("toy", "dynamic_routing_input", "vgg19", "densenet201", "resnet152", "llama")
     return [name for name in recorded_names() if not name.startswith(left_out) and name not in UNSEEN]
 
 
