@@ -55,7 +55,7 @@ def test_objectives_are_within_reach(name: str) -> None:
     for program in build_problem(load_scenario(name)).programs:
         slo = program.tenant.slo_us
         # Nothing but its neighbours on the CPU delays a real-time program.
-        assert slo is None or slo > (1.1 if name == "SharedMemory" else 1.5) * program.alone_us
+        assert slo is None or slo > (1.1 if name == "SharedMemory" else 1.5) * program.answer_us
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDED if "Beside" in name and "Poisson" not in name])

@@ -67,7 +67,7 @@ class Noting(ShortestJobFirstClairvoyant):
         for row in view.pending.array:
             tenant, job = int(row[TENANT]), int(row[JOB])
             if (tenant, job) not in self.expected:
-                self.expected[tenant, job] = self._left(tenant, job)
+                self.expected[tenant, job] = self._left(row)
         return super().decide(view)
 
 
