@@ -94,6 +94,8 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "short launch queue": scenario.launch_depth <= 16,
         "look-ahead": scenario.lookahead > 1,
         "look-ahead above 4": scenario.lookahead > 4,
+        "kernels that a cold L2 makes longer": problem.l2_matters,
+        "programs that the L2 keeps": any(program.keeps for program in programs),
         "serving engines": any(program.engine is not None for program in programs),
         "variants": scenario.variation and any(len(p.variants) > 1 for p in programs),
         "after another episode": case.before > 0,

@@ -97,7 +97,8 @@ def test_cases_contain_everything(cases: list[Case]) -> None:
         "several host threads", "hosts in one process",
         "waits for events", "host waits for streams", "graphs", "graphs with branches", "copies in graphs", "children",
         "tiles", "blocks with spread", "wrong profiles", "look-ahead", "look-ahead above 4", "variants", "snapshot",
-        "windows", "persistent threads",
+        "windows", "persistent threads", "kernels that a cold L2 makes longer", "programs that the L2 keeps",
+        "serving engines",
         "detail jobs", "detail kernels", "detail blocks", "Backlog", "Bursts", "ClosedLoop", "Periodic", "Poisson",
         "Regimes",
     }  # fmt: skip

@@ -205,6 +205,11 @@ def test_what_compiled_launches_take() -> None:
     assert page.compiled_launches([live]).rows == []
     live.episodes += driven
     assert page.compiled_launches([live]).rows == [["S", "h", "2", "5.5 / 16", "500 (learned)", "600 (interval:plan)"]]
+    # A decision that did not come to stand before the end has no time.
+    live.episodes[1] = msgspec.structs.replace(live.episodes[1], interval_us=None)
+    assert page.compiled_launches([live]).rows[0][4:] == ["600 (interval:plan)", "600 (learned)"]
+    live.episodes = [msgspec.structs.replace(episode, interval_us=None) for episode in live.episodes]
+    assert page.compiled_launches([live]).rows[0][4:] == ["–", "–"]
 
 
 def replace_of(episode: LiveEpisode, scheduler: str, real: LiveFigures, simulated: LiveFigures) -> LiveEpisode:

@@ -1,6 +1,7 @@
 """The shipped recordings: complete, consistent with the GPU's latencies, and plausible."""
 
 import statistics
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +9,8 @@ from gpusched_env.data import read_recorded, recorded_names
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.alone import run_alone
 from gpusched_env.workload.importers import summarise
-from gpusched_env.workload.workload import OpKind
+from gpusched_env.workload.steps import Decode, Prefill
+from gpusched_env.workload.workload import OpKind, Variant, Workload
 
 ENGINES = ["llama_1b", "llama_1b_split"]
 """Whose variants are single steps of a serving engine."""
@@ -124,3 +126,22 @@ def test_small_networks_leave_the_gpu_idle_and_large_batches_do_not() -> None:
     assert idle["resnet50_infer_b1"] > 0.75
     assert idle["maskrcnn_resnet50_fpn_infer_b1"] > 0.75
     assert idle["vgg16_infer_b8"] < 0.15
+
+
+def test_the_page_on_continuous_batching_has_the_recorded_times() -> None:
+    whole, split = (read_recorded(name) for name in ENGINES)
+    alone = {variant.step: variant for variant in whole.variants}
+
+    def kernels(workload: Workload, variant: Variant, prefix: str = "") -> list[float]:
+        launched = [op for op in variant.ops if op.kind is OpKind.KERNEL]
+        return [op.duration_us / 1e3 for op in launched if workload.kernels[op.index].name.startswith(prefix)]
+
+    rows = []
+    for variant in split.variants:
+        step, one = variant.step, kernels(whole, alone[variant.step])
+        part, reduces = kernels(split, variant), kernels(split, variant, "ncclDevKernel")
+        name = f"prefill, {step.tokens} tokens" if isinstance(step, Prefill) else None
+        name = f"decode, {step.batch} × {step.context}" if isinstance(step, Decode) else name
+        rows.append(f"| {name} | {len(one)} | {sum(one):.2f} | {len(part)} | {sum(part):.2f} | {sum(reduces):.2f} |")
+    page = (Path(__file__).parents[2] / "docs" / "continuous-batching.md").read_text()
+    assert "\n".join(rows) in page
