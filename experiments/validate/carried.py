@@ -3,6 +3,9 @@
 For each network that two folders have under the same name, the recording of the first GPU is carried over
 (:mod:`gpusched_env.workload.carry_over`) and its kernels' times alone are compared with the recording of the second.
 A kernel is the same where its name, grid and block are: libraries choose others for some layers on another GPU.
+
+Two rivals stand beside the prediction. One leaves all times as they are. One does so for kernels whose data would fit
+into the L2 of both GPUs, as a faster DRAM is nothing to those, and carries the others over.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +21,14 @@ from numpy.typing import NDArray
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.hardware.l2 import keeps
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.carry_over import carry_over
 from gpusched_env.workload.profile import profile_kernel
 from gpusched_env.workload.workload import OpKind, Workload, read_workload
 
 Floats = NDArray[np.float64]
+Predictor = Literal["carried over", "cached", "unchanged"]
 Identity = tuple[str, tuple[int, int, int], tuple[int, int, int]]
 
 RECORDING = "*.workload.json*"
@@ -44,10 +50,13 @@ class Carried:
     """Recorded times of the kernels that both recordings have, on ``gpu``, medians of their launches."""
     kernels: Floats
     """By kernel: the time carried over, over the recorded one."""
+    cached: Floats
+    """The same of what does not fit into the L2 alone; the other kernels follow the clock."""
     unchanged: Floats
     """The same of the time on the other GPU, as it is."""
     network_ratio: float
     """Of all kernels of an iteration together."""
+    network_cached: float
     network_unchanged: float
     distinct: int
     """Kernels of the recording that is carried over."""
@@ -63,15 +72,21 @@ def carried(source: Workload, target: Workload) -> Carried:
         raise InputError(f"{source.name}: both recordings are of {source.gpu}; carrying over is between two GPUs")
     gpu = load_gpu(target.gpu)
     there, _ = carry_over(source, gpu)
-    factors = [
-        profile_kernel(new, source.spec, gpu).duration_us / old.duration_us
-        for new, old in zip(there.kernels, source.kernels, strict=True)
+    profiles = [profile_kernel(kernel, source.spec, gpu) for kernel in there.kernels]
+    factors = [new.duration_us / old.duration_us for new, old in zip(profiles, source.kernels, strict=True)]
+    l2_bytes, clock = min(source.spec.l2_bytes, gpu.l2_bytes), source.spec.clock_mhz / gpu.clock_mhz
+    cached = [
+        clock if keeps(l2_bytes, profile.brought_bytes) else carried_over
+        for profile, carried_over in zip(profiles, factors, strict=True)
     ]
     mine, theirs = _launches(source), _launches(target)
     shared = [key for key in mine if key in theirs]
     if not shared:
         raise InputError(f"{source.name}: its recordings on {source.gpu} and {target.gpu} have no kernel in common")
-    factor = {kernel.identity: value for kernel, value in zip(source.kernels, factors, strict=True)}
+    factor, of_cached = (
+        {kernel.identity: value for kernel, value in zip(source.kernels, values, strict=True)}
+        for values in (factors, cached)
+    )
     recorded = np.array([np.median(theirs[key]) for key in shared])
     before = np.array([np.median(mine[key]) for key in shared])
     whole = _iteration_us(target, [1.0] * len(target.kernels))
@@ -81,8 +96,10 @@ def carried(source: Workload, target: Workload) -> Carried:
         gpu=target.gpu,
         lengths_us=recorded,
         kernels=before * [factor[key] for key in shared] / recorded,
+        cached=before * [of_cached[key] for key in shared] / recorded,
         unchanged=before / recorded,
         network_ratio=_iteration_us(source, factors) / whole,
+        network_cached=_iteration_us(source, cached) / whole,
         network_unchanged=_iteration_us(source, [1.0] * len(factors)) / whole,
         distinct=len(mine),
     )
@@ -140,12 +157,17 @@ def holds(found: Sequence[Carried]) -> bool:
     )
 
 
-def _of(group: Sequence[Carried], which: str, *, unchanged: bool = False) -> Floats:
+def _of(group: Sequence[Carried], which: str, predictor: Predictor = "carried over") -> Floats:
     """Absolute errors of all kernels, or of the networks."""
+    kernels, network = {
+        "carried over": ("kernels", "network_ratio"),
+        "cached": ("cached", "network_cached"),
+        "unchanged": ("unchanged", "network_unchanged"),
+    }[predictor]
     if which == "networks":
-        ratios = np.array([each.network_unchanged if unchanged else each.network_ratio for each in group])
+        ratios = np.array([getattr(each, network) for each in group])
     else:
-        ratios = np.concatenate([each.unchanged if unchanged else each.kernels for each in group])
+        ratios = np.concatenate([getattr(each, kernels) for each in group])
     return np.abs(ratios - 1.0)
 
 
@@ -158,7 +180,7 @@ def summary(found: Sequence[Carried]) -> Table:
     rows = []
     for way, group in directions(found):
         for which, limit in (("kernels", KERNEL_LIMIT), ("networks", NETWORK_LIMIT)):
-            errors, plain = _of(group, which), _of(group, which, unchanged=True)
+            errors = _of(group, which)
             verdict = "holds" if _median(errors) <= limit else "misses"
             rows.append(
                 [
@@ -169,12 +191,17 @@ def summary(found: Sequence[Carried]) -> Table:
                     SHARE.format(np.quantile(errors, 0.9)),
                     SHARE.format(limit),
                     verdict,
-                    SHARE.format(_median(plain)),
-                    SHARE.format(np.quantile(plain, 0.9)),
+                    *(
+                        SHARE.format(value)
+                        for rival in (_of(group, which, "cached"), _of(group, which, "unchanged"))
+                        for value in (_median(rival), np.quantile(rival, 0.9))
+                    ),
                 ]
             )
-    heads = ["from and to", "of", "number", "error, median", "p90", "limit", "", "unchanged, median", "p90"]
-    return Table("Errors", heads, rows, note="*Unchanged*: the times of the other GPU, as they are.")
+    heads = ["from and to", "of", "number", "error, median", "p90", "limit", ""]
+    heads += ["cached, median", "p90", "unchanged, median", "p90"]
+    note = "*Unchanged*: the times of the other GPU as they are. *Cached*: of kernels that would fit into the L2 alone."
+    return Table("Errors", heads, rows, note=note)
 
 
 def by_length(found: Sequence[Carried]) -> Table:
@@ -232,9 +259,12 @@ def markdown(found: Sequence[Carried], command: str) -> str:
         command=command,
         worst=SHARE.format(max(_median(_of(group, "networks")) for _, group in directions(found))),
         kernels=SHARE.format(max(_median(_of(group, "kernels")) for _, group in directions(found))),
-        left_alone={
-            which: SHARE.format(max(_median(_of(group, which, unchanged=True)) for _, group in directions(found)))
-            for which in ("networks", "kernels")
+        rivals={
+            predictor: {
+                which: SHARE.format(max(_median(_of(group, which, predictor)) for _, group in directions(found)))
+                for which in ("networks", "kernels")
+            }
+            for predictor in ("cached", "unchanged")
         },
         count=len(found) // 2,
         gpus=[load_gpu(name) for name in dict.fromkeys(each.gpu for each in found)],

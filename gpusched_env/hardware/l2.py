@@ -41,6 +41,6 @@ def missing(capacity_bytes: float, footprint_bytes: float, brought_bytes: float)
     return 1.0 - math.exp(-beyond / (FADES * capacity_bytes))
 
 
-def keeps(capacity_bytes: int, footprint_bytes: int) -> bool:
+def keeps(capacity_bytes: float, footprint_bytes: float) -> bool:
     """Whether a program finds its data in the L2 again when nobody else runs."""
     return footprint_bytes <= HOLDS * capacity_bytes
