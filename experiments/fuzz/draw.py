@@ -29,7 +29,7 @@ from gpusched_env.experiments.fuzz.reshaped import reshaped
 from gpusched_env.experiments.fuzz.shared_memory import CORES, beside_cores
 from gpusched_env.experiments.fuzz.throttled import THROTTLED, throttled
 from gpusched_env.experiments.fuzz.windows import WINDOWS, has_place, with_window
-from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, fits, size_of
+from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, evenly, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.profile_error import ProfileError
@@ -58,6 +58,8 @@ USUAL_BLOCKS = 20_000
 MOST_WAVES = 10_000
 """Waves of an episode whose blocks are recorded (recorded waves are not jumped over)."""
 MOST_TENANTS = 40
+EVEN_WAVES = 0.4
+"""Of episodes whose kernels of several waves fill SMs evenly."""
 MODES: tuple[PreemptionName, ...] = ("drain", "save", "reset", "save-part")
 RECORDED_GPUS = ("h100-sxm", "h200-sxm", "a100-sxm")
 """Large enough for the recorded workloads."""
@@ -71,15 +73,23 @@ def draw_case(seed: int, episode: int) -> Case:
     dice.tidy = dice.chance(0.25)
     drawn = _machine(dice)
     # Dice of their own, here and below: an episode without such a thing is what it was before there were any.
-    own = [Dice(seed, episode, at) for at in range(1, 11)]
+    own = [Dice(seed, episode, at) for at in range(1, 12)]
     for its in own:
         its.tidy = dice.tidy
-    more, others, process, tiles, tail, tiled, hosts, memory, forms, engines = own
+    more, others, process, tiles, tail, tiled, hosts, memory, forms, engines, waves = own
     is_tiled = tiled.chance(TILED) and drawn.own
     if is_tiled:
         names = list(drawn.workloads)[: tiled.integer(1, 2)]
         drawn = dataclasses.replace(
             drawn, workloads={name: draw_workload(tiled, name, drawn.spec, tiled=True) for name in names}
+        )
+    if waves.chance(EVEN_WAVES):
+        drawn = dataclasses.replace(
+            drawn,
+            workloads={
+                name: evenly(workload, drawn.spec if workload.gpu == drawn.spec.name else load_gpu(workload.gpu))
+                for name, workload in drawn.workloads.items()
+            },
         )
     sizes = {name: size_of(workload, drawn.spec) for name, workload in drawn.workloads.items()}
     kernels = dice.weighted({dice.log_integer(10, 150): 4.0, dice.log_integer(100, 1000): 5.0, 1500: 0.1})

@@ -80,6 +80,9 @@ def case_features(case: Case, problem: Problem) -> set[str]:
         "tiles": any(op.tiles >= 0 for op in ops),
         "tiles of several slices": any(op.tiles >= 0 and problem.kernels[op.identity].kernel.grid[2] > 1 for op in ops),
         "kernels with forms": any(profile.forms for profile in problem.kernels),
+        "SMs that hold fewer blocks than fit": any(
+            p.block["residents"][0] < p.footprint.blocks_per_sm for p in problem.kernels
+        ),
         "blocks with spread": any(case.spreads),
         "wrong profiles": scenario.profiles != ProfileError(),
         "more tenants than resident grids": shared and len(tenants) > gpu.resident_grids,

@@ -15,6 +15,7 @@ from gpusched_env.experiments.fuzz.l2 import with_cold_kernels
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.kernel import Kernel, KernelClass
+from gpusched_env.workload.profile import most_residents
 from gpusched_env.workload.tiling import mismatch
 from gpusched_env.workload.workload import COPIES, Child, GraphNode, Op, OpKind, TileNeeds, Variant, Workload
 
@@ -57,6 +58,16 @@ def draw_workload(dice: Dice, name: str, gpu: GpuSpec, *, tiled: bool = False) -
         else tuple(dice.integer(1 - gpu.priorities, 0) for _ in range(programs.streams)),
     )
     return with_cold_kernels(dice, workload, gpu) if dice.chance(0.3) else workload
+
+
+def evenly(workload: Workload, recorded_on: GpuSpec) -> Workload:
+    """The workload with blocks that fill SMs evenly, where that leaves them long enough."""
+
+    def even(kernel: Kernel) -> Kernel:
+        changed = replace(kernel, waves="even")
+        return changed if kernel.duration_us >= SHORTEST_BLOCK_US * kernel_waves(changed, recorded_on) else kernel
+
+    return replace(workload, kernels=tuple(map(even, workload.kernels)))
 
 
 # ---- kernels -------------------------------------------------------------------------------------
@@ -346,7 +357,8 @@ def kernels_of(workload: Workload) -> Iterator[tuple[int, float]]:
 
 def kernel_waves(kernel: Kernel, gpu: GpuSpec) -> int:
     """Waves of blocks of a kernel alone."""
-    fitting = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes).blocks_per_sm
+    print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes)
+    fitting = min(print_.blocks_per_sm, most_residents(kernel, print_, gpu))
     return -(-kernel.blocks // (fitting * gpu.sms))
 
 

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.record.language import NAMED, language_step
+from gpusched_env.experiments.record.operators import NAMED as OPERATOR
+from gpusched_env.experiments.record.operators import operator_step
 from gpusched_env.experiments.record.physics import bodies_step
 from gpusched_env.experiments.record.steps import Step, answering_step, training_step
 
@@ -231,15 +233,16 @@ _NAMED: Final = re.compile(r"(?P<model>\w+?)(?P<single>_fp32)?_(?P<task>infer|tr
 def network(name: str) -> NetworkBuilder:
     """One of :data:`NETWORKS`, or any classification network of torchvision: ``<its name>_infer_b<batch>`` or
     ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32. Or a step of a language
-    model (:data:`~gpusched_env.experiments.record.language.NAMED`).
-
-
+    model (:data:`~gpusched_env.experiments.record.language.NAMED`), or a loop of one operator
+    (:data:`~gpusched_env.experiments.record.operators.NAMED`).
 
     Raises:
         InputError: it is neither.
     """
     if NAMED.fullmatch(name):
         return NetworkBuilder((), functools.partial(language_step, name))
+    if loop := OPERATOR.fullmatch(name):
+        return NetworkBuilder((), functools.partial(operator_step, loop["operator"]))
     named = _NAMED.fullmatch(name)
     if name in NETWORKS or named is None or not _in_torchvision(named["model"]):
         return _known(name, NETWORKS)

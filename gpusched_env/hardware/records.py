@@ -35,6 +35,7 @@ BLOCK_DTYPE = np.dtype(
         ("registers", np.int64),
         ("shared_bytes", np.int64),
         ("carveout_bytes", np.int64),
+        ("residents", np.int64),
         ("latency_us", np.float64),
         ("rho", np.float64),
         ("wait", np.float64),
@@ -46,13 +47,16 @@ BLOCK_DTYPE = np.dtype(
 """What one thread block needs.
 
 ``threads``, ``warps``, ``registers``, ``shared_bytes`` are allocated amounts (rounded up to the
-hardware's units, reserve included); ``carveout_bytes`` is the driver's choice for its kernel;
+hardware's units, reserve included); ``carveout_bytes`` is the driver's choice for its kernel; ``residents``
+bounds the blocks of a grid on an SM at a time, besides what fits;
 ``latency_us`` is its duration alone with unlimited bandwidth, ``rho`` the share of that time for which one
 of its warps needs the issue slot of its sub-partition (0 to :data:`MOST_RHO`), ``wait`` the share that
 heavier co-residents can stretch, ``dram_bytes`` its traffic, ``spread`` the relative standard deviation of
 work between blocks of the kernel.
 """
 
+ANY_RESIDENTS = 2**31
+"""Blocks of a grid on an SM: as many as fit."""
 MOST_RHO = 0.98
 """Bound on ``rho``: a warp always waits for something now and then."""
 UNLIMITED = 1e18
@@ -81,7 +85,13 @@ def gpu_record(spec: GpuSpec) -> NDArray[np.void]:
 
 
 def block_record(
-    footprint: BlockFootprint, latency_us: float, rho: float, wait: float, dram_bytes: float, spread: float = 0.0
+    footprint: BlockFootprint,
+    latency_us: float,
+    rho: float,
+    wait: float,
+    dram_bytes: float,
+    spread: float = 0.0,
+    residents: int = ANY_RESIDENTS,
 ) -> NDArray[np.void]:
     """One :data:`BLOCK_DTYPE` record, shape ``(1,)``."""
     record = np.zeros(1, BLOCK_DTYPE)
@@ -91,6 +101,7 @@ def block_record(
         footprint.registers,
         footprint.shared_bytes,
         footprint.carveout_bytes,
+        residents,
         latency_us,
         min(rho, MOST_RHO),
         wait,

@@ -23,6 +23,11 @@ MOST_FORMS = 3
 KernelClass = Literal["compute", "memory", "mixed", "latency"]
 """What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""
 
+Waves = Literal["full", "even"]
+"""How the blocks of a grid of several waves fill SMs: ``full``: as many as fit, so that the last wave may be partial;
+``even``: as on a GPU, where blocks end one by one, with hardly a partial wave
+(:func:`~gpusched_env.workload.profile.most_residents`)."""
+
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One kernel: what a launch call says of it, and what a profile run alone on a GPU measured.
@@ -45,6 +50,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Share of the issue slots of the SMs it runs on that it uses alone; ``None``: estimated by class."""
     dram_bytes: Annotated[float, Meta(ge=0, le=MOST_BYTES)] | None = None
     """DRAM traffic of the whole kernel, bytes; ``None``: estimated by class."""
+    waves: Waves = "full"
     idempotent: bool = True
     """Whether the kernel may be killed and run again from the start (reset preemption)."""
     forms: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(max_length=MOST_FORMS)] = ()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
-from gpusched_env.hardware.records import block_record, gpu_record
+from gpusched_env.hardware.records import ANY_RESIDENTS, MOST_RHO, block_record, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.kernel import LONGEST_US, MOST_BYTES, Kernel, KernelClass
@@ -52,8 +52,12 @@ ResNet-50, VGG-16 on an H100): the share of the DRAM bandwidth of the SMs that t
 
 WARP_RHO = 0.30
 """Most of its time for which one warp needs the issue slot: that of the recorded arithmetic kernel, whose
-threads run four independent chains of multiply-adds. Few resident warps cannot use all slots."""
+threads run four independent chains of multiply-adds. Few resident warps cannot use all slots. Where waves are even it
+is no bound: libraries' kernels unroll further, or use tensor cores, and keep an SM busy with a block or two."""
 
+
+UNUSED = 0.10
+"""Of 5, 10 and 20 % the one with which operators beside networks are predicted best."""
 
 MOST_BLOCKS = 2**53
 """Of a grid: all that floats can count."""
@@ -98,10 +102,14 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> Kernel
         own = block[0]
         clock = recorded_on.clock_mhz / gpu.clock_mhz
         print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
-        block = block_record(print_, own["latency_us"] * clock, own["rho"], own["wait"], own["dram_bytes"])
-        duration = float(solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, print_.blocks_per_sm))
-    residents = min(print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
-    warps = residents * print_.warps / gpu.limits.sub_partitions
+        most = most_residents(kernel, print_, gpu)
+        block = block_record(
+            print_, own["latency_us"] * clock, own["rho"], own["wait"], own["dram_bytes"], residents=most
+        )
+        on_sm = min(most, print_.blocks_per_sm)
+        duration = float(solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, on_sm))
+    on_sm = min(int(block["residents"][0]), print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
+    warps = on_sm * print_.warps / gpu.limits.sub_partitions
     return KernelProfile(
         kernel=kernel,
         footprint=print_,
@@ -111,6 +119,24 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> Kernel
         dram=min(1.0, float(kernel.blocks * block[0]["dram_bytes"] / (duration * gpu.dram_bytes_per_us))),
         sms=min(gpu.sms, kernel.blocks),
         brought_bytes=_counted_bytes(kernel, recorded_on),
+    )
+
+
+def most_residents(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> int:
+    """Most blocks of the kernel that an SM holds at a time, besides what fits.
+
+    Equal blocks in full waves would leave SMs idle in a last, partial wave, for others to hide in. On a GPU blocks
+    start and end one by one, and no such wave is seen: what runs beside loops of one operator costs these as much as if
+    their blocks were spread evenly (``data/measurements/h200/operators``). So the most is taken with which partial
+    waves leave no more than :data:`UNUSED` of the SMs' slots empty.
+    """
+    even = kernel.blocks / gpu.sms
+    if kernel.waves == "full" or even <= 1.0:
+        return ANY_RESIDENTS
+    return next(
+        most
+        for most in range(print_.blocks_per_sm, 0, -1)
+        if most == 1 or -(-kernel.blocks // (gpu.sms * most)) * most <= (1.0 + UNUSED) * even
     )
 
 
@@ -137,9 +163,11 @@ def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.v
     record = gpu_record(gpu)[0]
     demand = CLASS_DEMAND[kernel.kind]
     issue = demand.issue if kernel.issue_fraction is None else kernel.issue_fraction
-    residents = min(print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
-    warps = residents * print_.warps / gpu.limits.sub_partitions
-    rho = min(WARP_RHO, 1.0 - (1.0 - min(issue, 0.999)) ** (1.0 / max(warps, 1.0)))
+    most = most_residents(kernel, print_, gpu)
+    on_sm = min(most, print_.blocks_per_sm)
+    warps = min(on_sm, -(-kernel.blocks // gpu.sms)) * print_.warps / gpu.limits.sub_partitions
+    most_rho = WARP_RHO if kernel.waves == "full" else MOST_RHO
+    rho = min(most_rho, 1.0 - (1.0 - min(issue, 0.999)) ** (1.0 / max(warps, 1.0)))
     if kernel.dram_bytes is not None:
         dram_bytes = kernel.dram_bytes / kernel.blocks
     else:
@@ -147,12 +175,12 @@ def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.v
         dram_bytes = demand.dram * kernel.duration_us * gpu.dram_bytes_per_us * covered / kernel.blocks
 
     def make(latency_us: float) -> NDArray[np.void]:
-        return block_record(print_, latency_us, rho, demand.wait, dram_bytes)
+        return block_record(print_, latency_us, rho, demand.wait, dram_bytes, residents=most)
 
     def solo(latency_us: float) -> float:
-        return float(solo_duration_us(record, make(latency_us)[0], kernel.blocks, print_.blocks_per_sm))
+        return float(solo_duration_us(record, make(latency_us)[0], kernel.blocks, on_sm))
 
-    waves = -(-kernel.blocks // (gpu.sms * print_.blocks_per_sm))
+    waves = -(-kernel.blocks // (gpu.sms * on_sm))
     if kernel.blocks > MOST_BLOCKS or kernel.duration_us < SHORTEST_BLOCK_US * waves:
         raise InputError(
             f"kernel {kernel.name}: {kernel.blocks} blocks in {kernel.duration_us} us on {gpu.name}: a block would "

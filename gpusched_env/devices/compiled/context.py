@@ -130,6 +130,7 @@ def add_grid(w, x, slot):
     grid.shared_bytes = kernel.shared_bytes
     grid.carveout = kernel.carveout_bytes
     grid.fit = kernel.blocks_per_sm
+    grid.residents = kernel.residents
     grid.total = kernel.grid_blocks
     grid.waiting = flight.blocks if flight.blocks >= 0 else kernel.grid_blocks
     grid.resident = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
-from gpusched_env.devices.compiled.access import classes, grids, members, problem, queue, scratch
+from gpusched_env.devices.compiled.access import classes, grids, members, problem, queue, rows, scratch
 from gpusched_env.devices.compiled.classes import IDLE, add_row, class_of_sm, occupy, split
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PARTITION, PICK, PLUS, SINGLE
@@ -51,7 +51,7 @@ def room(w, x, c, slot):
     sm = classes(x, c)
     grid = grids(x, slot)
     carveout = grid.carveout if sm.blocks == 0 else sm.carveout
-    return fit(
+    fitting = fit(
         limits.threads - sm.threads,
         limits.warps - sm.warps,
         limits.blocks - sm.blocks,
@@ -62,6 +62,13 @@ def room(w, x, c, slot):
         grid.registers,
         grid.shared_bytes,
     )
+    if grid.residents >= limits.blocks:
+        return fitting
+    own = 0
+    for r in range(sm.rows):
+        if rows(x, c, r).grid == slot:
+            own += rows(x, c, r).blocks
+    return min(fitting, grid.residents - own)
 
 
 @called

@@ -330,14 +330,16 @@ times that they wait are over; ``limited``: 1 if ``end_ps`` is when they come to
 work left; ``held``: 1 while they wait."""
 
 GRID = _record(
-    (I8, "slot launch threads warps registers shared_bytes carveout fit waiting resident saved priority first sms"),
+    (I8, "slot launch threads warps registers shared_bytes carveout fit residents waiting resident saved"),
+    (I8, "priority first sms"),
     (I8, "queued begun told serial dispatched ended waiting_was resident_was saved_was place"),
     (I8, "total tiled"),
     (F8, "latency_us rho log_idle wait dram_bytes spread saved_left"),
 )
 """A resident grid. ``slot``, ``launch``: slot and id of its launch; ``first``, ``sms``: its partition; ``fit``: most
-blocks on an SM; ``queued``: a state below; ``*_was``: scratch of :mod:`~gpusched_env.devices.compiled.ends`; ``place``
-in the list of used slots; ``total``: blocks of the kernel; ``tiled``: 1 if its tiles are synchronised."""
+blocks on an SM that there is room for; ``residents``: most that one holds at a time; ``queued``: a state below;
+``*_was``: scratch of :mod:`~gpusched_env.devices.compiled.ends`; ``place`` in the list of used slots; ``total``: blocks
+of the kernel; ``tiled``: 1 if its tiles are synchronised."""
 
 
 # Phases of events at equal times, in their order (docs/devices.md); block ends come before all of them.

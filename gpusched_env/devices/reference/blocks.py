@@ -106,7 +106,7 @@ class Sm:
         """How many more blocks of a grid it can take."""
         limits, needs = self._limits, grid.needs
         carveout = self.carveout_bytes if self.blocks else needs.carveout_bytes
-        return fit(
+        fitting = fit(
             limits.threads - self.threads,
             limits.warps - self.warps,
             limits.blocks - len(self.blocks),
@@ -117,6 +117,7 @@ class Sm:
             needs.registers,
             needs.shared_bytes,
         )
+        return min(fitting, needs.residents - sum(block.grid is grid for block in self.blocks))
 
     def place(self, block: Block) -> None:
         """Take a new block, behind the last of its cohort, or as the youngest."""

@@ -22,6 +22,7 @@ class BlockNeeds(NamedTuple):
     registers: int
     shared_bytes: int
     carveout_bytes: int
+    residents: int
     latency_us: float
     rho: float
     wait: float

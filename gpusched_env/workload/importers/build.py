@@ -145,6 +145,7 @@ def _kernel_table(origin: str, found: list[Iteration], gpu: GpuSpec) -> tuple[tu
             registers=shape.registers,
             shared_bytes=shape.shared_bytes,
             duration_us=mean,
+            waves="even",
             kind=classify(name, shape.grid[0] * shape.grid[1] * shape.grid[2], mean),
         )
         footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, f"{origin}: kernel {kernel.name}")
