@@ -60,6 +60,8 @@ def copy_class(x, source, target):
     b.demand = a.demand
     b.loading = a.loading
     b.throttle = a.throttle
+    b.leaver = a.leaver
+    b.leaving = a.leaving
     for r in range(a.rows):
         copy_row(rows(x, source, r), rows(x, target, r))
 

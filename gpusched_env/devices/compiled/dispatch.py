@@ -64,7 +64,7 @@ def room(w, x, c, slot):
     )
     if grid.residents >= limits.blocks:
         return fitting
-    own = 0
+    own = sm.leaving if sm.leaver == slot else 0
     for r in range(sm.rows):
         if rows(x, c, r).grid == slot:
             own += rows(x, c, r).blocks

@@ -204,6 +204,7 @@ def end_row(w, x, c, r, sms, rank, now):
     if w.detail == BLOCKS:
         log_residency(w, x, c, r, now)
     remove_row(x, c, r)
+    sm.leaver = slot
     while blocks > 0:
         position = head_for(w, x, rank)
         leaving = blocks
@@ -215,6 +216,7 @@ def end_row(w, x, c, r, sms, rank, now):
             leaving = blocks - 1
         occupy(x, c, -leaving, slot, sms)
         blocks -= leaving
+        sm.leaving = blocks
         if position >= 0 and dispatch_to(w, x, c, sms, rank, position, now):
             dispatch_all(w, x)
     note_end(x, grids(x, slot))
