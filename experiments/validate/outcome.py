@@ -33,13 +33,16 @@ def _of_networks(validation: Validation) -> str:
     if not sides:
         return ""
     skills = " and ".join(f"{of['constant']['skill'] or 0.0:+.2f} for {side}s" for side, of in sides.items())
+    biases = " and ".join(
+        f"{np.median([pair[side]['error'] for pair in validation.networks['each']]):+.1%} for {side}s" for side in sides
+    )
     beside = [pair["background"]["measured"] for pair in validation.networks["each"]]
     lower, upper = np.percentile(beside, (25, 75))
     return (
-        f"Why networks are off: backgrounds are slowed down by a few percent more than predicted, in all recordings, "
-        f"and why is not known. Half of them are slowed down by {lower:.2f} to {upper:.2f}, so that a constant "
-        f"is near; the skill over it is {skills}. What the L2 keeps of a network from one inference to the next is in "
-        f"the model; what a kernel leaves there for the next one is not."
+        f"Why networks are off: their kernels have no counters, and take the demands of their class. Median errors are "
+        f"{biases}. Half of the backgrounds are slowed down by {lower:.2f} to {upper:.2f}, so that a constant is near; "
+        f"the skill over it is {skills}. What the L2 keeps of a network from one inference to the next is in the "
+        f"model; what a kernel leaves there for the next one is not."
     )
 
 

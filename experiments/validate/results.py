@@ -15,7 +15,7 @@ from gpusched_env.experiments.lib.graph_pairs import GraphPair
 from gpusched_env.experiments.lib.judged import JudgedResult
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.verdicts import record
-from gpusched_env.experiments.validate.l2 import Predicted
+from gpusched_env.experiments.validate.controls import Predicted
 from gpusched_env.experiments.validate.outcome import outcome
 from gpusched_env.experiments.validate.recordings import MODEL_PAIRS, Recordings
 from gpusched_env.experiments.validate.replay import DRAWS
@@ -66,7 +66,7 @@ class Validation(JudgedResult):
         launches: DataFrame,
         model_pairs: Sequence[tuple[GraphPair, tuple[float, float]]] = (),
         ablation: Mapping[str, DataFrame] | None = None,
-        without_l2: Predicted = (),
+        controls: Mapping[str, Predicted] | None = None,
     ) -> None:
         """Keep them.
 
@@ -76,12 +76,12 @@ class Validation(JudgedResult):
             launches: of all sets, see :func:`~gpusched_env.experiments.validate.scoring.launches`.
             model_pairs: pairs of networks with the predicted slowdowns of both.
             ablation: launches by what is off; none if not asked for.
-            without_l2: the same pairs predicted without the law of the L2; none where it changes nothing.
+            controls: the same pairs predicted without a mechanism, by its name; without those that change nothing.
         """
         self.name = f"validation on {gpu.name}"
         self.gpu, self.recordings, self.launches, self.model_pairs = gpu, recordings, launches, model_pairs
         self.ablation = dict(ablation or {})
-        self.without_l2 = without_l2
+        self.controls = dict(controls or {})
 
     @functools.cached_property
     def sets(self) -> dict[str, DataFrame]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpusched_env.experiments.lib.graph_pairs import graph_cells
 from gpusched_env.experiments.lib.judged import Simulation, run_cells
 from gpusched_env.experiments.lib.workers import Progress, Shared
-from gpusched_env.experiments.validate.l2 import without_l2
+from gpusched_env.experiments.validate.controls import CONTROLS
 from gpusched_env.experiments.validate.recordings import Recordings
 from gpusched_env.experiments.validate.replay import Predict, Replay
 from gpusched_env.experiments.validate.results import Validation
@@ -32,8 +32,8 @@ class ValidationRun:
         self.recordings = recordings
         self.gpu = load_gpu(gpu)
         self._pairs_on = {"gpu": gpu, "own": Shared(recordings.workloads)}
-        control = without_l2(recordings.workloads)
-        self._without_l2_on = {"gpu": gpu, "own": Shared(control)} if control else None
+        made = {name: make(recordings.workloads) for name, make in CONTROLS.items()}
+        self._controls_on = {name: {"gpu": gpu, "own": Shared(own)} for name, own in made.items() if own}
         complete = Replay(recordings.kernels, self.gpu)
         self._predictions: dict[str, dict[str, list[Predict]]] = {}
         """By what is off and set."""
@@ -46,7 +46,7 @@ class ValidationRun:
         # The longest first, so that no worker is left with one at the end.
         self._cells: list[Simulation] = [
             *graph_cells(recordings.model_pairs or [], **self._pairs_on),
-            *(graph_cells(recordings.model_pairs or [], **self._without_l2_on) if self._without_l2_on else ()),
+            *(cell for on in self._controls_on.values() for cell in graph_cells(recordings.model_pairs or [], **on)),
             *(cell for sets in self._predictions.values() for cells in sets.values() for cell in cells),
         ]
 
@@ -58,12 +58,13 @@ class ValidationRun:
         found = run_cells(self._cells, workers=workers, on_progress=on_progress)
         recorded = self.recordings.model_pairs or []
         pairs = [(pair, pair.simulated(found, **self._pairs_on)) for pair in recorded]
-        control = self._without_l2_on
-        without = [(pair, pair.simulated(found, **control)) for pair in recorded] if control else []
+        controls = {
+            name: [(pair, pair.simulated(found, **on)) for pair in recorded] for name, on in self._controls_on.items()
+        }
         by_variant = {
             variant: launches({name: [(cell.scenario, found[cell]) for cell in cells] for name, cells in sets.items()})
             for variant, sets in self._predictions.items()
         }
         everything = by_variant.pop(ALL_ON)
         rivals = ends_of(self.recordings.sets, self.recordings.kernels, self.gpu.sms)
-        return Validation(self.gpu, self.recordings, everything.join(rivals), pairs, by_variant, without)
+        return Validation(self.gpu, self.recordings, everything.join(rivals), pairs, by_variant, controls)

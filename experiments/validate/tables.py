@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.verdicts import record, table_of, table_of_numbers
-from gpusched_env.experiments.validate.l2 import l2_table
+from gpusched_env.experiments.validate.controls import control_tables
 from gpusched_env.experiments.validate.recordings import KERNEL_SETS, MODEL_PAIRS
 from gpusched_env.experiments.validate.rivals import SIDES
 from gpusched_env.experiments.validate.scoring import brief, spread
@@ -63,7 +63,7 @@ def all_tables(validation: Validation) -> list[Table]:
         _skills(validation),
         *_ends(validation),
         _slowdowns(validation),
-        l2_table(validation.model_pairs, validation.without_l2, validation.recordings.workloads),
+        *control_tables(validation.model_pairs, validation.controls, validation.recordings.workloads),
         _halves(validation),
         _without_one(validation),
         _every_pair(validation),

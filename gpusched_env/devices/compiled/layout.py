@@ -309,8 +309,8 @@ SM_CLASS = _record(
     (I8, "sms rows threads warps blocks registers shared carveout dirty ended room eligible leaver leaving"),
     (F8, "demand loading throttle"),
 )
-"""Equal SMs: their number, rows of residents, resources in use; ``room`` and ``eligible`` are the dispatcher's; ``leaving``: blocks of the
-grid in slot ``leaver`` that have no row any more, and leave one after the other."""
+"""Equal SMs: their number, rows of residents, resources in use; ``room`` and ``eligible`` are the dispatcher's;
+``leaving``: blocks of the grid in slot ``leaver`` that have no row any more, and leave one after the other."""
 
 KIND = _record((I8, "sms"), (F8, "demand loading"))
 """SMs of equal DRAM demand and weight, in the sharing of the bandwidth."""
