@@ -4,8 +4,8 @@ For each network that two folders have under the same name, the recording of the
 (:mod:`gpusched_env.workload.carry_over`) and its kernels' times alone are compared with the recording of the second.
 A kernel is the same where its name, grid and block are: libraries choose others for some layers on another GPU.
 
-Two rivals stand beside the prediction. One leaves all times as they are. One does so for kernels whose data would fit
-into the L2 of both GPUs, as a faster DRAM is nothing to those, and carries the others over.
+Two rivals stand beside the prediction. One leaves all times as they are. One knows nothing of the L2, as of workloads
+whose L2 was not recorded, and takes all traffic of a kernel's class to be the DRAM's.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.hardware.l2 import keeps
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.carry_over import carry_over
 from gpusched_env.workload.profile import profile_kernel
 from gpusched_env.workload.workload import OpKind, Workload, read_workload
 
 Floats = NDArray[np.float64]
-Predictor = Literal["carried over", "cached", "unchanged"]
+Predictor = Literal["carried over", "uncached", "unchanged"]
 Identity = tuple[str, tuple[int, int, int], tuple[int, int, int]]
 
 RECORDING = "*.workload.json*"
@@ -50,13 +49,13 @@ class Carried:
     """Recorded times of the kernels that both recordings have, on ``gpu``, medians of their launches."""
     kernels: Floats
     """By kernel: the time carried over, over the recorded one."""
-    cached: Floats
-    """The same of what does not fit into the L2 alone; the other kernels follow the clock."""
+    uncached: Floats
+    """The same where nothing is known of the L2."""
     unchanged: Floats
     """The same of the time on the other GPU, as it is."""
     network_ratio: float
     """Of all kernels of an iteration together."""
-    network_cached: float
+    network_uncached: float
     network_unchanged: float
     distinct: int
     """Kernels of the recording that is carried over."""
@@ -72,20 +71,20 @@ def carried(source: Workload, target: Workload) -> Carried:
         raise InputError(f"{source.name}: both recordings are of {source.gpu}; carrying over is between two GPUs")
     gpu = load_gpu(target.gpu)
     there, _ = carry_over(source, gpu)
-    profiles = [profile_kernel(kernel, source.spec, gpu) for kernel in there.kernels]
-    factors = [new.duration_us / old.duration_us for new, old in zip(profiles, source.kernels, strict=True)]
-    l2_bytes, clock = min(source.spec.l2_bytes, gpu.l2_bytes), source.spec.clock_mhz / gpu.clock_mhz
-    cached = [
-        clock if keeps(l2_bytes, profile.brought_bytes) else carried_over
-        for profile, carried_over in zip(profiles, factors, strict=True)
-    ]
+    factors, uncached = (
+        [
+            profile_kernel(new, source.spec, gpu, l2_recorded=known).duration_us / old.duration_us
+            for new, old in zip(there.kernels, source.kernels, strict=True)
+        ]
+        for known in (source.footprint_bytes > 0, False)
+    )
     mine, theirs = _launches(source), _launches(target)
     shared = [key for key in mine if key in theirs]
     if not shared:
         raise InputError(f"{source.name}: its recordings on {source.gpu} and {target.gpu} have no kernel in common")
-    factor, of_cached = (
+    factor, of_uncached = (
         {kernel.identity: value for kernel, value in zip(source.kernels, values, strict=True)}
-        for values in (factors, cached)
+        for values in (factors, uncached)
     )
     recorded = np.array([np.median(theirs[key]) for key in shared])
     before = np.array([np.median(mine[key]) for key in shared])
@@ -96,10 +95,10 @@ def carried(source: Workload, target: Workload) -> Carried:
         gpu=target.gpu,
         lengths_us=recorded,
         kernels=before * [factor[key] for key in shared] / recorded,
-        cached=before * [of_cached[key] for key in shared] / recorded,
+        uncached=before * [of_uncached[key] for key in shared] / recorded,
         unchanged=before / recorded,
         network_ratio=_iteration_us(source, factors) / whole,
-        network_cached=_iteration_us(source, cached) / whole,
+        network_uncached=_iteration_us(source, uncached) / whole,
         network_unchanged=_iteration_us(source, [1.0] * len(factors)) / whole,
         distinct=len(mine),
     )
@@ -161,7 +160,7 @@ def _of(group: Sequence[Carried], which: str, predictor: Predictor = "carried ov
     """Absolute errors of all kernels, or of the networks."""
     kernels, network = {
         "carried over": ("kernels", "network_ratio"),
-        "cached": ("cached", "network_cached"),
+        "uncached": ("uncached", "network_uncached"),
         "unchanged": ("unchanged", "network_unchanged"),
     }[predictor]
     if which == "networks":
@@ -193,14 +192,14 @@ def summary(found: Sequence[Carried]) -> Table:
                     verdict,
                     *(
                         SHARE.format(value)
-                        for rival in (_of(group, which, "cached"), _of(group, which, "unchanged"))
+                        for rival in (_of(group, which, "uncached"), _of(group, which, "unchanged"))
                         for value in (_median(rival), np.quantile(rival, 0.9))
                     ),
                 ]
             )
     heads = ["from and to", "of", "number", "error, median", "p90", "limit", ""]
-    heads += ["cached, median", "p90", "unchanged, median", "p90"]
-    note = "*Unchanged*: the times of the other GPU as they are. *Cached*: of kernels that would fit into the L2 alone."
+    heads += ["without the L2, median", "p90", "unchanged, median", "p90"]
+    note = "*Without the L2*: of workloads whose L2 was not recorded. *Unchanged*: times of the other GPU as they are."
     return Table("Errors", heads, rows, note=note)
 
 
@@ -264,7 +263,7 @@ def markdown(found: Sequence[Carried], command: str) -> str:
                 which: SHARE.format(max(_median(_of(group, which, predictor)) for _, group in directions(found)))
                 for which in ("networks", "kernels")
             }
-            for predictor in ("cached", "unchanged")
+            for predictor in ("uncached", "unchanged")
         },
         count=len(found) // 2,
         gpus=[load_gpu(name) for name in dict.fromkeys(each.gpu for each in found)],

@@ -82,8 +82,11 @@ def build_problem(
             first_kernel[tenant.workload] = first = len(profiles)
             try:
                 recorded_on = gpu if workload.gpu == gpu.name else workload.spec
+                known = workload.footprint_bytes > 0
                 profiles += [
-                    replace(_profile(kernel, recorded_on, gpu), forms=tuple(first + form for form in kernel.forms))
+                    replace(
+                        _profile(kernel, recorded_on, gpu, known), forms=tuple(first + form for form in kernel.forms)
+                    )
                     for kernel in workload.kernels
                 ]
             except InputError as error:
@@ -171,8 +174,8 @@ def load_workload(name_or_path: str) -> Workload:
 
 
 @functools.lru_cache(maxsize=8192)
-def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> KernelProfile:
-    return profile_kernel(kernel, recorded_on, gpu)
+def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, l2_recorded: bool) -> KernelProfile:
+    return profile_kernel(kernel, recorded_on, gpu, l2_recorded=l2_recorded)
 
 
 def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variation: bool) -> TenantProgram:

@@ -14,6 +14,7 @@ What is done, and why it may be off:
   and issue demand scale with the SM clock, DRAM traffic stays, and waves of blocks follow from the SMs and what fits
   on them. Latencies of caches and memory are thereby taken to be equal in clocks. Traffic that no counter measured is
   estimated from class and duration, after the step before; so it grows with a matrix kernel's time, which is too much.
+  Of workloads whose L2 was recorded, a kernel that fits into it does not wait for the DRAM.
 * **Copies** between host and GPU go at the speed of its copy engines; those on the device, and memsets, keep their
   time, though they depend on its bandwidth. **Host times** stay as recorded: it is the same host.
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
+from gpusched_env.hardware.l2 import keeps
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import ANY_RESIDENTS, MOST_RHO, block_record, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
@@ -87,10 +88,17 @@ class KernelProfile:
     """Identities of the kernels of the problem that do the same work."""
 
 
-def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> KernelProfile:
+def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, *, l2_recorded: bool = False) -> KernelProfile:
     """The block demands of ``kernel`` from its solo duration on ``recorded_on``, carried over to ``gpu``.
 
-    Latency and issue demand scale with the SM clock, traffic stays.
+    Latency and issue demand scale with the SM clock, traffic stays in bytes. Where the L2 was recorded, a kernel that
+    fits into it does not wait for the DRAM: its traffic stays as a share of its time.
+
+    Args:
+        kernel: with its profile.
+        recorded_on: where that was measured.
+        gpu: where it is to run.
+        l2_recorded: whether the recording says what the kernel's program leaves in the L2.
 
     Raises:
         InputError: the kernel does not fit on one of the GPUs, or its blocks would take no time.
@@ -103,9 +111,8 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> Kernel
         clock = recorded_on.clock_mhz / gpu.clock_mhz
         print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
         most = most_residents(kernel, print_, gpu)
-        block = block_record(
-            print_, own["latency_us"] * clock, own["rho"], own["wait"], own["dram_bytes"], residents=most
-        )
+        dram_bytes = own["dram_bytes"] * (_traffic_ratio(kernel, recorded_on, gpu) if l2_recorded else 1.0)
+        block = block_record(print_, own["latency_us"] * clock, own["rho"], own["wait"], dram_bytes, residents=most)
         on_sm = min(most, print_.blocks_per_sm)
         duration = float(solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, on_sm))
     on_sm = min(int(block["residents"][0]), print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
@@ -138,6 +145,19 @@ def most_residents(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> int:
         for most in range(print_.blocks_per_sm, 0, -1)
         if most == 1 or -(-kernel.blocks // (gpu.sms * most)) * most <= (1.0 + UNUSED) * even
     )
+
+
+def _traffic_ratio(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> float:
+    """A block's traffic on ``gpu`` over that where it was recorded.
+
+    Bytes that a counter has seen are the DRAM's, and stay. A class's traffic is taken to be served by the L2 where it
+    would fit into that of both GPUs, and a cache's bandwidth follows the clock of the SMs.
+    """
+    fits = keeps(min(recorded_on.l2_bytes, gpu.l2_bytes), _counted_bytes(kernel, recorded_on))
+    if kernel.dram_bytes is not None or not fits:
+        return 1.0
+    bandwidth = gpu.dram_bytes_per_us / gpu.sms / (recorded_on.dram_bytes_per_us / recorded_on.sms)
+    return bandwidth * recorded_on.clock_mhz / gpu.clock_mhz
 
 
 def _counted_bytes(kernel: Kernel, gpu: GpuSpec) -> float:

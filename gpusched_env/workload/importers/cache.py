@@ -46,11 +46,12 @@ def with_cache(workload: Workload, row: CacheRow) -> Workload:
         row: of the same network.
 
     Raises:
-        InputError: the row is of an iteration with another number of kernels.
+        InputError: the network fits, and the row is of an iteration with another number of kernels.
     """
-    held = keeps(workload.spec.l2_bytes, row.footprint_bytes)
+    if not keeps(workload.spec.l2_bytes, row.footprint_bytes):
+        return msgspec.structs.replace(without_cache(workload), footprint_bytes=row.footprint_bytes)
     cold = [
-        share if held and (share := colder / warm - 1.0) > SCATTER else 0.0
+        share if (share := colder / warm - 1.0) > SCATTER else 0.0
         for warm, colder in zip(row.warm_us, row.cold_us, strict=True)
     ]
     variants = []

@@ -203,6 +203,18 @@ def test_any_network_of_torchvision_has_a_name(monkeypatch: pytest.MonkeyPatch) 
         networks.network("resnet35_infer_b4")
 
 
+def test_a_loop_of_one_operator_is_a_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(networks, "operator_step", made.append)
+    networks.network("relu_op").build()
+    assert made == ["relu"]
+    assert networks.pairs(["resnet18_infer_b1", "relu_op"]) == [
+        (mode, "resnet18_infer_b1", "relu_op") for mode in ("streams", "priority")
+    ]
+    with pytest.raises(InputError, match="no network 'gelu_op'"):
+        networks.network("gelu_op")
+
+
 def test_programs_are_recorded_with_and_without_memory_that_is_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
