@@ -5,10 +5,12 @@ On the teaching GPU (4 SMs of one block) without latencies. Launch 0 is the prod
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,6 +113,22 @@ def test_a_wait_kernel_keeps_a_consumer_back_until_its_producer_has_started() ->
     halves = chain((2, 1, 1), (2, 1, 1), needs=TileNeeds("share"), costs=costs)
     episode = played(halves, share, Launch(0, partition=LEFT), Launch(1, partition=RIGHT))
     assert blocks(episode) == waves(0, (range(2), 0, 10)) + waves(1, (range(2, 4), 3, 20))
+
+
+@each_device
+def test_no_wait_kernel_is_needed_in_the_stream_of_the_producer() -> None:
+    """There a consumer waits for the end of it anyway. Another kernel has the SMs until 20, the producer until 30; the
+    wait kernel takes 40 us from the launch at 0 on, and not from when the producer starts."""
+    k = Kernels()
+    other, producer = k.op(20.0, 4), k.op(10.0, 4, stream=1)
+    consumer = k.op(10.0, 4, stream=2, tiles=0, needs=TileNeeds("share"))
+    ops = [other, producer, Op(RECORD, index=0, stream=1), consumer, SYNC]
+    built = build(k, ops, program_streams=3, timing={}, commands=["launch", "synchronise"], streams=1)
+    built = dataclasses.replace(built, gpu=msgspec.structs.replace(built.gpu, tiles=TileCosts(wait_kernel_us=40.0)))
+    share = Synchronise(2, TilePolicy("share"), wait_kernel=True)
+    apart = played(built, share, Launch(0), Launch(1), Launch(2))
+    together = played(built, share, Launch(0), Launch(1, stream=3), Launch(2, stream=3))
+    assert [blocks(episode)[-1][2] for episode in (apart, together)] == [60, 40]
 
 
 # ---- limits ------------------------------------------------------------------------------------------------------

@@ -207,6 +207,9 @@ def hand_over(w, slot, at_ps):
         queue = queues(w, launch.stream, launch.priority)
         if holds(w, queue.last_slot, queue.last_id) and not follows(w, launch, queue.last_slot):
             add_edge(w, queue.last_slot, slot)
+            if problem(w).tiled == 1 and gates(w, queue.last_slot, slot):
+                # It waits for the end of that anyway.
+                tilings(w, queue.last_slot).gates = 0
         queue.last_slot = slot
         queue.last_id = launch.id
     tell_launched(w, slot)
@@ -260,6 +263,13 @@ def join_line(w, slot):
 def follows(w, launch, slot):
     """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
     return launch.previous != NONE and launches(w, slot).row == launch.row
+
+
+@inlined
+def gates(w, slot, consumer):
+    """Whether the wait kernel before a launch waits for the start of ``slot``."""
+    tiling = tilings(w, slot)
+    return tiling.gates == 1 and tiling.consumer == consumer and tiling.consumer_id == launches(w, consumer).id
 
 
 @called
