@@ -46,7 +46,7 @@ def test_workloads_of_another_gpu() -> None:
 
 
 def test_how_far_estimates_are_off_is_what_was_checked() -> None:
-    """On the page that compares recordings of two GPUs, for workloads whose L2 was not recorded, as the shipped ones."""
+    """On the page that compares recordings of two GPUs: of workloads whose L2 was not recorded, as the shipped ones."""
     page = (Path(__file__).parents[2] / "docs" / "carry-over.md").read_text(encoding="utf-8")
     found = re.search(
         r"Without the recording of the L2 .*: kernels are off by ([\d.]+)% and networks by ([\d.]+)%", page
