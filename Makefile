@@ -26,7 +26,7 @@ EXECUTE ?= on
 NOTEBOOKS := $(wildcard experiments/notebooks/*.ipynb)
 EXECUTED := $(if $(filter off,$(EXECUTE)),,$(NOTEBOOKS:experiments/notebooks/%=build/notebooks/%))
 
-RANKINGS := $(wildcard $(addprefix docs/results/,*.json headroom/*.json saturated/*.json serving/*.json tiles/*.json))
+RANKINGS := $(wildcard $(addprefix docs/results/,*.json engine/*.json headroom/*.json saturated/*.json serving/*.json tiles/*.json))
 PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-blocks fleet-rates gpucolo \
 	gpucolo-fleet recordings shared-memory-agent spawn task-queue-agent
 
