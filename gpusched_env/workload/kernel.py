@@ -24,8 +24,8 @@ KernelClass = Literal["compute", "memory", "mixed", "latency"]
 """What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""
 
 Waves = Literal["full", "even"]
-"""How the blocks of a grid of several waves fill SMs: ``full``: as many as fit, so that the last wave may be partial;
-``even``: as on a GPU, where blocks end one by one, with hardly a partial wave
+"""How the blocks of a grid that has more of them than the GPU has SMs are spread: ``full``: an SM holds as many as
+fit, so that a last wave may be partial; ``even``: as on a GPU, where blocks end one by one, with hardly a partial wave
 (:func:`~gpusched_env.workload.profile.most_residents`)."""
 
 
