@@ -49,6 +49,9 @@ def test_a_network_that_does_not_fit_loses_nothing() -> None:
     assert large.footprint_bytes > HOLDS * L2
     assert not loses(large)
     assert loses(with_cache(workload(), row(int(HOLDS * L2))))
+    # So its kernels need not be those of the recording.
+    others = with_cache(workload(2), row(int(HOLDS * L2) + 1))
+    assert (others.footprint_bytes, without_cache(others)) == (int(HOLDS * L2) + 1, workload(2))
 
 
 def test_a_recording_of_other_kernels_is_refused() -> None:
