@@ -17,6 +17,7 @@ from gpusched_env.reading import decoded
 from gpusched_env.workload.importers import WorkloadSummary, summarise
 from gpusched_env.workload.importers import import_trace as read_trace
 from gpusched_env.workload.importers.cache import CacheRow, with_cache
+from gpusched_env.workload.importers.serial import with_serial_times
 from gpusched_env.workload.workload import encode_workload
 
 
@@ -70,6 +71,7 @@ def import_trace(
     iteration: str | None = None,
     iteration_us: float | None = None,
     execution_trace: str | Path | None = None,
+    serial: str | Path | None = None,
     cache: str | Path | None = None,
     overwrite: bool = False,
 ) -> Imported:
@@ -84,6 +86,8 @@ def import_trace(
         iteration_us: time of an iteration without the profiler, microseconds: host times are scaled to it. By default
             as the recording says.
         execution_trace: of the same run of the PyTorch profiler: the memory that kernels read and write.
+        serial: a profiler's recording of the same program with ``CUDA_LAUNCH_BLOCKING=1`` in the environment: kernels
+            take as long as there, where none runs beside another. For programs with several streams.
         cache: a recording of the L2 (``gpusched record DIR --sets cache``) with a row of the workload's name: by how
             much its kernels are longer where others have driven out what an iteration has left there.
         overwrite: replace a workload file that is there.
@@ -97,6 +101,9 @@ def import_trace(
     workload = read_trace(
         Path(file), gpu=spec, iteration=iteration, iteration_us=iteration_us, execution_trace=execution_trace
     )
+    if serial is not None:
+        alone = read_trace(Path(serial), gpu=spec, iteration=iteration, iteration_us=iteration_us)
+        workload = with_serial_times(workload, alone)
     if name is not None:
         workload = msgspec.structs.replace(workload, name=name)
     if cache is not None:

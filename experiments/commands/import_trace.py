@@ -48,6 +48,14 @@ def import_trace(
             help="PyTorch execution trace of the same run, JSON, plain or gzipped: what memory kernels read and write.",
         ),
     ] = None,
+    serial: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Recording of the same program with CUDA_LAUNCH_BLOCKING=1: how long its kernels take alone, if it "
+            "has several streams.",
+        ),
+    ] = None,
     cache: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Recording of the L2 (gpusched record DIR --sets cache) with this network."),
@@ -72,6 +80,7 @@ def import_trace(
         iteration=iteration,
         iteration_us=iteration_us,
         execution_trace=execution_trace,
+        serial=serial,
         cache=cache,
         overwrite=overwrite,
     )

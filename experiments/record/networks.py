@@ -53,10 +53,13 @@ def _images(batch: int, pixels: int) -> Any:
 
 
 def _vision(name: str, batch: int) -> NetworkBuilder:
-    """A classification network of torchvision."""
+    """A network of torchvision that classifies or segments images."""
 
     def build() -> Step:
-        return _inference(getattr(import_module("torchvision").models, name)(weights=None), _images(batch, 224))
+        models = import_module("torchvision").models
+        # One that segments has a part that classifies, which would be downloaded.
+        bare = {"weights_backbone": None} if name in models.list_models(module=models.segmentation) else {}
+        return _inference(models.get_model(name, weights=None, **bare), _images(batch, 224))
 
     return NetworkBuilder(("torchvision",), build)
 
@@ -231,8 +234,8 @@ _NAMED: Final = re.compile(r"(?P<model>\w+?)(?P<single>_fp32)?_(?P<task>infer|tr
 
 
 def network(name: str) -> NetworkBuilder:
-    """One of :data:`NETWORKS`, or any classification network of torchvision: ``<its name>_infer_b<batch>`` or
-    ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32. Or a step of a language
+    """One of :data:`NETWORKS`, or any network of torchvision that classifies images: ``<its name>_infer_b<batch>`` or
+    ``<its name>_train_b<batch>`` (those that segment them: inference alone), with ``_fp32`` behind its name in single precision with TF32. Or a step of a language
     model (:data:`~gpusched_env.experiments.record.language.NAMED`), or a loop of one operator
     (:data:`~gpusched_env.experiments.record.operators.NAMED`).
 
@@ -252,9 +255,19 @@ def network(name: str) -> NetworkBuilder:
     return _training(model, batch) if trains else _vision(model, batch)
 
 
+def torchvision_networks() -> list[str]:
+    """Names of torchvision's networks that classify or segment images.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    models = import_module("torchvision").models
+    return [*models.list_models(module=models), *models.list_models(module=models.segmentation)]
+
+
 def _in_torchvision(model: str) -> bool:
     try:
-        return hasattr(import_module("torchvision").models, model)
+        return model in torchvision_networks()
     except ImportError:
         return False
 

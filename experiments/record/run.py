@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -13,7 +12,7 @@ from gpusched_env.experiments.record.cache import CACHE, Cached, cache_rows
 from gpusched_env.experiments.record.gpu import CupyRecorder, Recorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, Graphs, model_pairs
 from gpusched_env.experiments.record.held_out import draw
-from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, program
+from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, program, torchvision_networks
 from gpusched_env.experiments.record.rows import SUFFIX, Rows, read_lines
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.sharing import QUICK as QUICK_SHARING
@@ -121,10 +120,10 @@ def _of_plan(plan: RecordingPlan) -> Sequence[str]:
     if plan.drawn is None:
         return plan.networks or (QUICK_NETWORKS if plan.quick else tuple(NETWORKS))
     try:
-        vision = import_module("torchvision").models
+        known = torchvision_networks()
     except ImportError as error:
         raise InputError(f"--drawn draws networks of torchvision, which cannot be imported ({error})") from None
-    return draw(plan.drawn, vision.list_models(module=vision))
+    return draw(plan.drawn, known)
 
 
 def _synthetic(plan: RecordingPlan, told: Told, gpu: Recorder) -> None:

@@ -301,7 +301,8 @@ class TorchGpu:
                 step()
                 self.torch.cuda.synchronize()
         on_gpu = self.torch.autograd.DeviceType.CUDA
-        events = sorted(running.profiler.kineto_results.events(), key=lambda event: event.start_ns())
+        # In order of their launches: branches that a library forks run side by side.
+        events = sorted(running.profiler.kineto_results.events(), key=lambda event: event.correlation_id())
         own: list[Any] = []
         emptying = False
         for event in events:
@@ -320,6 +321,7 @@ class TorchGpu:
         return [(kernel, ns / 1e3) for kernel, ns in zip(names[0], times, strict=True)]
 
     def _profile(self, step: Step, path: Path, execution: Path | None = None) -> None:
+        from torch._C._profiler import _ExperimentalConfig
         from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
 
         # The profiler goes by the end of the name.
@@ -333,6 +335,8 @@ class TorchGpu:
             schedule=schedule(wait=0, warmup=2, active=PROFILED, repeat=1),
             on_trace_ready=lambda made: made.export_chrome_trace(str(partial)),
             execution_trace_observer=observer,
+            # Which stream waits for which event: what libraries fork and join would be guessed otherwise.
+            experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True),
         ) as running:
             running.add_metadata_json("gpusched_iteration_us", json.dumps(unprofiled_us))
             for _ in range(2 + PROFILED):

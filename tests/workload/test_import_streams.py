@@ -121,6 +121,61 @@ def test_recorded_events_decide(tmp_path: Path, gpu: GpuSpec) -> None:
     assert dependencies(again.variants[0]) == {(0, 5): ((0, 2),), (0, 6): ((0, 0),)}
 
 
+def forked(named: bool = False, cudnn: bool = True) -> list[Event]:
+    """A kernel, three branches of two kernels each, side by side, and a kernel behind all of them; as cuDNN makes the
+    calls (one record before the branches, then a record and a wait for each) or as PyTorch's ``wait_stream`` does (a
+    record for each branch before them, too)."""
+    events = [mark(0.0, 200.0), *launch(3.0, 1, 7.0, 10.0, 7)]
+    at, correlation = 6.0, 2
+
+    def add(name: str, **more: Any) -> None:
+        nonlocal at, correlation
+        events.append(call(name, at, 0.5, correlation))
+        if named and more:
+            silent = {"wait_on_cuda_event_record_corr_id": -1, "wait_on_cuda_event_id": 2, "wait_on_stream": -1}
+            events.append(detail("Stream Wait Event", correlation, **more, **silent))
+        at, correlation = at + 1.0, correlation + 1
+
+    for branch in (13, 14, 15):
+        if not cudnn or branch == 13:
+            add("cudaEventRecord")
+        add("cudaStreamWaitEvent", stream=branch)
+    for branch in (13, 14, 15):
+        for start in (20.0, 31.0):
+            events.extend(launch(at, correlation, start + branch - 13, 10.0, branch))
+            at, correlation = at + 3.0, correlation + 1
+    for _ in range(3):
+        add("cudaEventRecord")
+        add("cudaStreamWaitEvent", stream=7)
+    return [*events, *launch(at, correlation, 47.0, 5.0, 7), call("cudaDeviceSynchronize", at + 3.0, 30.0, 99)]
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("cudnn", [False, True])
+def test_branches_are_forked_and_joined(tmp_path: Path, gpu: GpuSpec, named: bool, cudnn: bool) -> None:
+    """Kineto knows the stream of a wait at most, and never that of a record."""
+    (variant,) = imported(tmp_path, forked(named, cudnn), gpu).variants
+    kernels = [place for place, op in enumerate(variant.ops) if op.kind is OpKind.KERNEL]
+    assert [variant.ops[place].stream for place in kernels] == [0, 1, 1, 2, 2, 3, 3, 0]
+    (first, *branches, last) = ((0, place) for place in kernels)
+    found = {place: sorted(awaited) for place, awaited in dependencies(variant).items()}
+    assert found == {**{branch: [first] for branch in branches[::2]}, last: branches[1::2]}
+
+
+def test_a_second_fork_waits_for_the_join(tmp_path: Path, gpu: GpuSpec) -> None:
+    """PyTorch's ``wait_stream`` twice in a row, behind branches that have been joined: both wait for the same."""
+    events = forked()[:-1]
+    events += [call("cudaEventRecord", 60.0, 0.5, 60), call("cudaStreamWaitEvent", 61.0, 0.5, 61)]
+    events += [call("cudaEventRecord", 62.0, 0.5, 62), call("cudaStreamWaitEvent", 63.0, 0.5, 63)]
+    events += [*launch(64.0, 64, 67.0, 5.0, 13), *launch(67.0, 67, 70.0, 5.0, 14)]
+    events += [call("cudaDeviceSynchronize", 70.0, 30.0, 99)]
+    (variant,) = imported(tmp_path, events, gpu).variants
+    kernels = [(0, place) for place, op in enumerate(variant.ops) if op.kind is OpKind.KERNEL]
+    found = dependencies(variant)
+    assert found[kernels[8]] == (kernels[7],)
+    assert found[kernels[9]] == (kernels[7],)
+
+
 def test_times_that_contradict_a_pairing_leave_the_wait_out(tmp_path: Path, gpu: GpuSpec) -> None:
     events = overlapped_copy()
     events[6]["ts"] = 25.0  # the copy began before the kernel had ended

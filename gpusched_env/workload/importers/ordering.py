@@ -2,10 +2,13 @@
 
 Profilers record that an event was recorded or waited for, seldom which. What they say is taken; for the rest:
 
-* A record is in the stream of the launch before it on its host thread (as Holistic Trace Analysis has it too).
+* A record is in the stream of the launch before it on its host thread (as Holistic Trace Analysis has it too). If that
+  stream has nothing new since its last record, it is in the stream launched into last that has: branches that were
+  forked are joined one after the other, with no launch between.
 * A wait is for the record before it on its thread (if it has none: on any), of those that no other event's wait has
   taken if events are numbered. PyTorch's ``wait_stream`` makes both calls, one after the other.
-* A wait without a stream is in that of the next launch on its thread that goes to another stream than the record's.
+* A wait without a stream is in that of the next launch on its thread that goes to another stream than the record's, and
+  to one that does not wait for the same work yet.
 * The host waits for the last record before that had happened when the call returned; ``cudaStreamSynchronize`` for the
   stream of the launch before it, if that stream was done then, else for the one that was done last.
 
@@ -101,6 +104,8 @@ class _Resolver:
             self._launches[action.call.thread].append(action)
         self._starts = {t: [action.call.start_us for action in own] for t, own in self._launches.items()}
         self._last_stream: dict[int, int | None] = {}
+        self._unrecorded: dict[int, dict[int | None, None]] = defaultdict(dict)
+        """By thread: streams with launches since their last record, in order of the last launch."""
         self._stream_end: dict[int | None, float] = {}
         self._records: list[Action] = []
         self._own_records: dict[int, list[Action]] = defaultdict(list)
@@ -108,6 +113,12 @@ class _Resolver:
         self._by_number: dict[int, Action] = {}
         self._taken: dict[Action, int] = {}
         """Records by the event that waits name them by."""
+        self._last_launch: dict[int | None, Action] = {}
+        """By stream."""
+        self._behind: dict[Action, Action | None] = {}
+        """By record: the launch before it in its stream, if there is one."""
+        self._waiting: dict[tuple[int | None, Action | None], set[int | None]] = defaultdict(set)
+        """By the stream of a record and the launch before it: streams that wait for that."""
 
     def take(self, action: Action) -> None:
         """The next call."""
@@ -116,10 +127,15 @@ class _Resolver:
             action.before_us = self._stream_end.get(action.stream, -math.inf)
             self._stream_end[action.stream] = max(action.before_us, action.end_us)
             self._last_stream[thread] = action.stream
+            self._unrecorded[thread].pop(action.stream, None)
+            self._unrecorded[thread][action.stream] = None
+            self._last_launch[action.stream] = action
         elif action.kind is OpKind.RECORD:
             if action.stream is None:
-                action.stream = self._last_stream.get(thread)
+                action.stream = self._recorded(thread)
+            self._unrecorded[thread].pop(action.stream, None)
             action.before_us = self._stream_end.get(action.stream, -math.inf)
+            self._behind[action] = self._last_launch.get(action.stream)
             self._records.append(action)
             self._own_records[thread].append(action)
             if action.order is not None and action.order.number >= 0:
@@ -135,6 +151,12 @@ class _Resolver:
             action.before_us = self._stream_end.get(action.stream, -math.inf)
         else:
             action.before_us = max(self._stream_end.values(), default=-math.inf)
+
+    def _recorded(self, thread: int) -> int | None:
+        """Stream of a record of which that is unknown."""
+        last = self._last_stream.get(thread)
+        unrecorded = self._unrecorded[thread]
+        return last if last in unrecorded else next(reversed(unrecorded), last)
 
     def _find_record(self, action: Action, returned_us: float = math.inf) -> None:
         order = action.order
@@ -156,16 +178,14 @@ class _Resolver:
         record = action.record
         if record is None:
             return
-        waiting = next(
-            (
-                launch
-                for launch in self._later_launches(action)
-                if (launch.stream == action.stream if action.stream is not None else launch.stream != record.stream)
-            ),
-            None,
-        )
-        if action.stream is None and waiting is not None:
-            action.stream = waiting.stream
+        waiting_streams = self._waiting[record.stream, self._behind[record]]
+        if action.stream is None:
+            others = {record.stream} | waiting_streams
+            waiting = next((launch for launch in self._later_launches(action) if launch.stream not in others), None)
+            action.stream = None if waiting is None else waiting.stream
+        else:
+            waiting = next((launch for launch in self._later_launches(action) if launch.stream == action.stream), None)
+        waiting_streams.add(action.stream)
         if action.inferred and waiting is not None and waiting.start_us < record.before_us - CLOCK_US:
             action.record = None
 
