@@ -235,8 +235,9 @@ _NAMED: Final = re.compile(r"(?P<model>\w+?)(?P<single>_fp32)?_(?P<task>infer|tr
 
 def network(name: str) -> NetworkBuilder:
     """One of :data:`NETWORKS`, or any network of torchvision that classifies images: ``<its name>_infer_b<batch>`` or
-    ``<its name>_train_b<batch>`` (those that segment them: inference alone), with ``_fp32`` behind its name in single precision with TF32. Or a step of a language
-    model (:data:`~gpusched_env.experiments.record.language.NAMED`), or a loop of one operator
+    ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32; of those that segment
+    images, inference alone. Or a step of a language model
+    (:data:`~gpusched_env.experiments.record.language.NAMED`), or a loop of one operator
     (:data:`~gpusched_env.experiments.record.operators.NAMED`).
 
     Raises:

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.record.cache import CACHE, Cached, cache_rows
+from gpusched_env.experiments.record.ends import ENDS, CupySmWatcher, SmWatcher, ends_rows
 from gpusched_env.experiments.record.gpu import CupyRecorder, Recorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, Graphs, model_pairs
 from gpusched_env.experiments.record.held_out import draw
@@ -63,7 +64,7 @@ class RecordingPlan:
     resume: bool = False
 
     def __post_init__(self) -> None:
-        known = (*SETS, CACHE, MEMORY, SHARING)
+        known = (*SETS, CACHE, ENDS, MEMORY, SHARING)
         for name in self.sets:
             if name not in known:
                 raise InputError(f"nothing called {name!r} can be recorded; {did_you_mean(name, known)}")
@@ -78,6 +79,7 @@ def record(
     gpu: Callable[[], Recorder] = CupyRecorder,
     networks: Callable[[], Networks] = TorchGpu,
     shared: Callable[[], SharedGpu] = TorchSharing,
+    watcher: Callable[[], SmWatcher] = CupySmWatcher,
 ) -> None:
     """Record what a plan says.
 
@@ -87,6 +89,7 @@ def record(
         gpu: makes what runs synthetic kernels.
         networks: makes what has the networks.
         shared: makes what tasks share.
+        watcher: makes what sees SMs become free.
 
     Raises:
         InputError: something that is needed is missing, or a file is in the way.
@@ -106,6 +109,10 @@ def record(
         rows = Rows(plan.folder, SHARING, there.head, resume=plan.resume)
         _write(rows, sharing(there, QUICK_SHARING if plan.quick else tuple(TRAININGS), list(rows.rows)), told)
         there.clear()
+    if ENDS in plan.sets:
+        watching = watcher()
+        rows = Rows(plan.folder, ENDS, watching.head, resume=plan.resume)
+        _write(rows, ends_rows(watching, list(rows.rows)), told)
     if not names and not programs:
         return
     made = networks()

@@ -7,6 +7,7 @@ Kernels without hardware counters get the last two from their class (:data:`CLAS
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -60,6 +61,13 @@ is no bound: libraries' kernels unroll further, or use tensor cores, and keep an
 UNUSED = 0.10
 """Of 5, 10 and 20 % the one with which operators beside networks are predicted best."""
 
+UNEVEN = 0.07
+"""Relative standard deviation of the work of blocks that all fit at once, of long kernels of libraries: some of them
+have a tile less than others, and leave their SM early. Of such kernels on an H200 the first SM is free after 0.79 of
+the time, in the mean (``data/measurements/h200/ends.jsonl``); with evenly distributed work, after 0.78."""
+LEAST_UNEVEN_US = 20.0
+"""Shorter kernels than this were seen to leave all SMs at once."""
+
 MOST_BLOCKS = 2**53
 """Of a grid: all that floats can count."""
 SHORTEST_BLOCK_US = 1e-3
@@ -112,9 +120,13 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, *, l2_rec
         print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
         most = most_residents(kernel, print_, gpu)
         dram_bytes = own["dram_bytes"] * (_traffic_ratio(kernel, recorded_on, gpu) if l2_recorded else 1.0)
-        block = block_record(print_, own["latency_us"] * clock, own["rho"], own["wait"], dram_bytes, residents=most)
         on_sm = min(most, print_.blocks_per_sm)
+        spread = uneven(kernel, on_sm, gpu)
+        block = block_record(
+            print_, own["latency_us"] * clock, own["rho"], own["wait"], dram_bytes, spread, residents=most
+        )
         duration = float(solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, on_sm))
+        duration *= longest_work(spread, kernel.blocks)
     on_sm = min(int(block["residents"][0]), print_.blocks_per_sm, -(-kernel.blocks // gpu.sms))
     warps = on_sm * print_.warps / gpu.limits.sub_partitions
     return KernelProfile(
@@ -145,6 +157,27 @@ def most_residents(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> int:
         for most in range(print_.blocks_per_sm, 0, -1)
         if most == 1 or -(-kernel.blocks // (gpu.sms * most)) * most <= (1.0 + UNUSED) * even
     )
+
+
+def uneven(kernel: Kernel, on_sm: int, gpu: GpuSpec) -> float:
+    """Relative standard deviation of the work of a kernel's blocks.
+
+    Kernels of libraries that compute have as many blocks as SMs hold at once, which go through the tiles of the result.
+    Where these do not come out even, some SMs are free long before the kernel ends, and short kernels run there.
+
+    Args:
+        kernel: with its duration.
+        on_sm: blocks of it that an SM holds at a time.
+        gpu: where it runs.
+    """
+    at_once = 1 < kernel.blocks <= on_sm * gpu.sms
+    known = kernel.waves == "even" and kernel.kind == "compute"
+    return UNEVEN if known and at_once and kernel.duration_us >= LEAST_UNEVEN_US else 0.0
+
+
+def longest_work(spread: float, blocks: int) -> float:
+    """Expected work of the block with the most, over the mean, where work is evenly distributed about the mean."""
+    return 1.0 + math.sqrt(3.0) * spread * (blocks - 1) / (blocks + 1)
 
 
 def _traffic_ratio(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> float:
@@ -194,11 +227,14 @@ def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.v
         covered = min(gpu.sms, kernel.blocks) / gpu.sms
         dram_bytes = demand.dram * kernel.duration_us * gpu.dram_bytes_per_us * covered / kernel.blocks
 
+    spread = uneven(kernel, on_sm, gpu)
+    longest = longest_work(spread, kernel.blocks)
+
     def make(latency_us: float) -> NDArray[np.void]:
-        return block_record(print_, latency_us, rho, demand.wait, dram_bytes, residents=most)
+        return block_record(print_, latency_us, rho, demand.wait, dram_bytes, spread, residents=most)
 
     def solo(latency_us: float) -> float:
-        return float(solo_duration_us(record, make(latency_us)[0], kernel.blocks, on_sm))
+        return longest * float(solo_duration_us(record, make(latency_us)[0], kernel.blocks, on_sm))
 
     waves = -(-kernel.blocks // (gpu.sms * on_sm))
     if kernel.blocks > MOST_BLOCKS or kernel.duration_us < SHORTEST_BLOCK_US * waves:
