@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.graph_pairs import GraphPair
 from gpusched_env.workload.importers.cache import loses, without_cache
+from gpusched_env.workload.kernel import Kernel, Waves
 from gpusched_env.workload.workload import Workload
 
 Predicted = Sequence[tuple[GraphPair, tuple[float, float]]]
 """Pairs with the predicted slowdowns of foreground and background."""
 Workloads = Mapping[str, Workload]
-L2, WAVES = "the L2", "even waves"
+L2, WAVES, ENDS = "the L2", "even waves", "uneven ends"
 """Mechanisms that can be switched off."""
 BIAS: Final = "*Bias*: the median error with its sign."
 L2_NOTE: Final = f"""\
@@ -25,8 +26,14 @@ with kernels that take as long as alone whatever ran before. *Kept*: networks wh
 the L2, which is in use by nobody else when they are alone. {BIAS}
 """
 WAVES_NOTE: Final = f"""\
-Slowdowns with kernels whose blocks fill SMs evenly ([even waves](hardware-model.md#even-waves)), and with kernels \
-whose last wave leaves SMs idle. {BIAS}
+Slowdowns with kernels whose blocks fill SMs evenly ([even waves](hardware-model.md#even-waves)) and leave them \
+unevenly, and with kernels of equal blocks whose last wave leaves SMs idle. {BIAS}
+"""
+
+
+ENDS_NOTE: Final = f"""\
+Slowdowns with long kernels some of whose blocks leave their SM early ([uneven ends](hardware-model.md#uneven-ends)), \
+and with kernels whose blocks all take the same time. {BIAS}
 """
 
 
@@ -39,10 +46,23 @@ def without_l2(workloads: Workloads) -> dict[str, Workload] | None:
 
 def in_full_waves(workloads: Workloads) -> dict[str, Workload] | None:
     """The workloads with kernels in full waves; ``None`` where they are all so anyway."""
-    if all(kernel.waves == "full" for workload in workloads.values() for kernel in workload.kernels):
+    return _with_waves(workloads, "full", instead_of=("even", "together"))
+
+
+def ending_together(workloads: Workloads) -> dict[str, Workload] | None:
+    """The workloads with kernels whose blocks take the same time; ``None`` where they do anyway."""
+    return _with_waves(workloads, "together", instead_of=("even",))
+
+
+def _with_waves(workloads: Workloads, waves: Waves, instead_of: Collection[str]) -> dict[str, Workload] | None:
+    if not any(kernel.waves in instead_of for workload in workloads.values() for kernel in workload.kernels):
         return None
+
+    def changed(kernel: Kernel) -> Kernel:
+        return replace(kernel, waves=waves) if kernel.waves in instead_of else kernel
+
     return {
-        name: replace(workload, kernels=tuple(replace(kernel, waves="full") for kernel in workload.kernels))
+        name: replace(workload, kernels=tuple(changed(kernel) for kernel in workload.kernels))
         for name, workload in workloads.items()
     }
 
@@ -50,6 +70,7 @@ def in_full_waves(workloads: Workloads) -> dict[str, Workload] | None:
 CONTROLS: Final[Mapping[str, Callable[[Workloads], dict[str, Workload] | None]]] = {
     L2: without_l2,
     WAVES: in_full_waves,
+    ENDS: ending_together,
 }
 """What makes workloads for which a mechanism is off, by its name."""
 
@@ -69,9 +90,10 @@ def control_tables(complete: Predicted, controls: Mapping[str, Predicted], workl
             complete, controls[L2], lambda pair, side: "kept" if (pair.fg, pair.bg)[side] in kept else "others"
         )
         found.append(_table(L2, "networks", {name: rows.get(name, []) for name in ("kept", "others", "all")}, L2_NOTE))
-    if WAVES in controls:
-        rows = _errors(complete, controls[WAVES], lambda _, side: ("foreground", "background")[side])
-        found.append(_table(WAVES, "side", rows, WAVES_NOTE))
+    for off, note in ((WAVES, WAVES_NOTE), (ENDS, ENDS_NOTE)):
+        if off in controls:
+            rows = _errors(complete, controls[off], lambda _, side: ("foreground", "background")[side])
+            found.append(_table(off, "side", rows, note))
     return found
 
 

@@ -20,7 +20,15 @@ from gpusched_env.scenarios.building import load_workload
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
-SHIPPED = ("h100", "h100/unseen_networks", "h200", "h200/drawn_networks", "h200/drawn_20261128", "h200/drawn_20261129")
+SHIPPED = (
+    "h100",
+    "h100/unseen_networks",
+    "h200",
+    "h200/drawn_networks",
+    "h200/drawn_20261128",
+    "h200/drawn_20261129",
+    "h200/drawn_20261130",
+)
 """Folders of shipped measurements that may have pairs of networks."""
 
 

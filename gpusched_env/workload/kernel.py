@@ -23,10 +23,11 @@ MOST_FORMS = 3
 KernelClass = Literal["compute", "memory", "mixed", "latency"]
 """What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""
 
-Waves = Literal["full", "even"]
+Waves = Literal["full", "even", "together"]
 """How the blocks of a grid that has more of them than the GPU has SMs are spread: ``full``: an SM holds as many as
 fit, so that a last wave may be partial; ``even``: as on a GPU, where blocks end one by one, with hardly a partial wave
-(:func:`~gpusched_env.workload.profile.most_residents`)."""
+(:func:`~gpusched_env.workload.profile.most_residents`), and some blocks of a single wave leave early
+(:func:`~gpusched_env.workload.profile.uneven`); ``together``: even, with blocks that all take the same time."""
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

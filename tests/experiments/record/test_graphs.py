@@ -196,9 +196,21 @@ def test_the_drawn_networks_of_the_recording_are_new() -> None:
 
 
 def test_any_network_of_torchvision_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    vision = SimpleNamespace(models=SimpleNamespace(resnet34=None))
-    monkeypatch.setattr(networks, "import_module", lambda name: vision)
-    assert networks.network("resnet34_infer_b4").packages == ("torchvision",)
+    built: list[tuple[str, dict[str, Any]]] = []
+    segmentation = SimpleNamespace()
+    models = SimpleNamespace(
+        segmentation=segmentation,
+        list_models=lambda module: ["fcn_resnet50"] if module is segmentation else ["resnet34"],
+        get_model=lambda name, **given: built.append((name, given)),
+    )
+    monkeypatch.setattr(networks, "import_module", lambda name: SimpleNamespace(models=models))
+    monkeypatch.setattr(networks, "_inference", lambda *_: None)
+    monkeypatch.setattr(networks, "_images", lambda *_: None)
+    for name in ("resnet34_infer_b4", "fcn_resnet50_infer_b1"):
+        assert networks.network(name).packages == ("torchvision",)
+        networks.network(name).build()
+    # Nothing is downloaded, neither for the whole network nor for the part of it that classifies.
+    assert built == [("resnet34", {"weights": None}), ("fcn_resnet50", {"weights": None, "weights_backbone": None})]
     with pytest.raises(InputError, match="no network 'resnet35_infer_b4'"):
         networks.network("resnet35_infer_b4")
 

@@ -168,7 +168,11 @@ def test_it_is_recorded_where_it_is_asked_for() -> None:
 
 
 def test_networks_in_single_precision_and_trainings_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace(models=SimpleNamespace(vgg19=None)))
+    monkeypatch.setitem(
+        sys.modules,
+        "torchvision",
+        SimpleNamespace(models=SimpleNamespace(segmentation=None, list_models=lambda module: ["vgg19"])),
+    )
     builders = {
         "fp32_infer_b1": "_single",
         "fp32_train_b128": "_single",
