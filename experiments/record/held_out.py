@@ -11,6 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from gpusched_env.errors import InputError
+
 SEEN: Final = frozenset(
     (
         "alexnet", "convnext_base", "convnext_large", "convnext_small", "convnext_tiny", "deeplabv3_mobilenet_v3_large",
@@ -43,9 +45,17 @@ def draw(seed: int, models: Iterable[str]) -> list[str]:
     Args:
         seed: of the draw.
         models: networks of torchvision, in any order.
+
+    Raises:
+        InputError: too few of them are in no recording.
     """
     rng = np.random.default_rng(seed)
     fresh = sorted(set(models) - SEEN - LEFT_OUT)
+    if len(fresh) < FOREGROUNDS + BACKGROUNDS:
+        raise InputError(
+            f"--drawn needs {FOREGROUNDS + BACKGROUNDS} networks of torchvision that are in no shipped recording, and "
+            f"{len(fresh)} are left ({', '.join(fresh) or 'none'}): name networks with --networks"
+        )
     found = [str(name) for name in rng.permutation(fresh)[: FOREGROUNDS + BACKGROUNDS]]
     batches = [1] * FOREGROUNDS + [int(batch) for batch in rng.choice(BATCHES, BACKGROUNDS)]
     return [f"{name}_infer_b{batch}" for name, batch in zip(found, batches, strict=False)]

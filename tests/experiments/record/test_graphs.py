@@ -183,7 +183,8 @@ def test_networks_that_are_drawn_are_in_no_other_recording() -> None:
     assert len(set(taken)) == FOREGROUNDS + BACKGROUNDS
     assert all(name.startswith("net") for name in taken)
     assert len(networks.pairs(names)) == FOREGROUNDS * BACKGROUNDS * 2
-    assert draw(7, ["net1", "alexnet"]) == ["net1_infer_b1"]
+    with pytest.raises(InputError, match=r"--drawn needs 16 networks .* 2 are left \(net1, net2\): name networks"):
+        draw(7, ["net2", "net1", "alexnet"])
 
 
 def test_the_drawn_networks_of_the_recording_are_new() -> None:
