@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,3 +64,40 @@ def test_the_l2_is_emptied_before_each_operator_that_does_something(monkeypatch:
     assert between() == behind() == 8.0
     # Ones, a sum of two, a sum of all; views move nothing. Then one before a whole iteration.
     assert len(emptied) == 3 + 1
+
+
+class Event:
+    """A piece of work that the profiler saw."""
+
+    def __init__(self, name: str, correlation: int, start_ns: int, duration_ns: int, kind: Any) -> None:
+        self.name, self.device_type, self.correlation_id = (lambda: name), (lambda: kind), (lambda: correlation)
+        self.start_ns, self.duration_ns = (lambda: start_ns), (lambda: duration_ns)
+
+
+def test_kernels_are_in_order_of_their_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Branches that run side by side start in another order from one iteration to the next."""
+    import torch
+
+    on_gpu, on_host = torch.autograd.DeviceType.CUDA, torch.autograd.DeviceType.CPU
+    seen = [
+        Event("b", 2, 10, 4_000, on_gpu),
+        Event("a", 1, 20, 2_000, on_gpu),
+        Event("cudaLaunchKernel", 1, 1, 500, on_host),
+        Event("a", 3, 110, 3_000, on_gpu),
+        Event("b", 4, 120, 6_000, on_gpu),
+    ]
+
+    class Profile:
+        profiler = SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: seen))
+
+        def __init__(self, activities: Any) -> None: ...
+
+        def __enter__(self) -> Profile:
+            return self
+
+        def __exit__(self, *of: Any) -> None: ...
+
+    monkeypatch.setattr("torch.profiler.profile", Profile)
+    gpu: Any = TorchGpu.__new__(TorchGpu)
+    gpu.torch = SimpleNamespace(cuda=SimpleNamespace(synchronize=lambda: None), autograd=torch.autograd)
+    assert gpu._kernels(lambda: None, 2) == [("a", 2.5), ("b", 5.0)]
