@@ -25,8 +25,12 @@ REPETITIONS: Final = 9
 URGENT: Final = -5
 BEFORE_US: Final = 30.0
 """From the release to the operator."""
+STARTS_US: Final = 5.0
+"""From the flag of the operator's stream until the operator has started, the marker before it included."""
 ARRIVES: Final = 0.1
 """When the urgent kernel comes, as a share of the operator's time: after its blocks have started, before any ends."""
+LASTS: Final = 20
+"""Turns of the urgent kernel for each us that it is to last; on an H200 they take twice that."""
 MOST_OTHERS: Final = 0.1
 """Share of an operator's time that other kernels than its longest may take."""
 MARKER: Final = Spec(kind="compute", grid=1, block=128, smem=0, iters=20, fma=8, load=0)
@@ -156,7 +160,7 @@ class CupySmWatcher(CupyRecorder):
         """When the SMs had room, since the kernel before ended, sorted."""
         # Longer than the operator, so that no SM holds two of them one after the other.
         urgent = Spec(
-            kind="compute", grid=self.sms, block=128, smem=self.most_shared // 2 + 8192, iters=20 * int(alone_us + 50),
+            kind="compute", grid=self.sms, block=128, smem=self.most_shared // 2 + 8192, iters=LASTS * int(alone_us + 50),
             fma=8, load=0,
         )  # fmt: skip
         self._room(1 + self.sms)
@@ -169,7 +173,7 @@ class CupySmWatcher(CupyRecorder):
             self._await_flag(second, 1)
             self._launch(urgent, second, 1)
 
-        zero = self._released(fill, {0: BEFORE_US, 1: BEFORE_US + 5.0 + ARRIVES * alone_us})
+        zero = self._released(fill, {0: BEFORE_US, 1: BEFORE_US + STARTS_US + ARRIVES * alone_us})
         before, found = self._reported([0, 1, 1 + self.sms], zero)
         if len(set(found[:, 2].tolist())) != self.sms:
             raise GpuError("an SM has held two blocks of the urgent kernel: they do not last long enough")

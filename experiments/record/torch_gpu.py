@@ -335,7 +335,7 @@ class TorchGpu:
             schedule=schedule(wait=0, warmup=2, active=PROFILED, repeat=1),
             on_trace_ready=lambda made: made.export_chrome_trace(str(partial)),
             execution_trace_observer=observer,
-            # Which stream waits for which event: what libraries fork and join would be guessed otherwise.
+            # Which stream each wait for an event is in: of what libraries fork and join, that is else inferred, too.
             experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True),
         ) as running:
             running.add_metadata_json("gpusched_iteration_us", json.dumps(unprofiled_us))

@@ -29,8 +29,6 @@ WAVES_NOTE: Final = f"""\
 Slowdowns with kernels whose blocks fill SMs evenly ([even waves](hardware-model.md#even-waves)) and leave them \
 unevenly, and with kernels of equal blocks whose last wave leaves SMs idle. {BIAS}
 """
-
-
 ENDS_NOTE: Final = f"""\
 Slowdowns with long kernels some of whose blocks leave their SM early ([uneven ends](hardware-model.md#uneven-ends)), \
 and with kernels whose blocks all take the same time. {BIAS}

@@ -12,11 +12,10 @@ from collections import defaultdict
 from msgspec.structs import replace
 
 from gpusched_env.errors import InputError
+from gpusched_env.workload.importers.build import DECIMALS
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
-DECIMALS = 3
-"""Times are kept to 1 ns."""
 _Shape = tuple[str, tuple[int, ...], tuple[int, ...]]
 
 
@@ -42,7 +41,10 @@ def with_serial_times(workload: Workload, serial: Workload) -> Workload:
     for v, variant in enumerate(workload.variants):
         _same(_shapes(workload, variant), shapes[0], f"{workload.name}: variants[{v}]", "the recording one at a time")
         left = iter(median_us)
-        threads = [[_with(op, next(left)) if op.kind is OpKind.KERNEL else op for op in t] for t in variant.all_threads]
+        threads = [
+            [replace(op, duration_us=next(left)) if op.kind is OpKind.KERNEL else op for op in thread]
+            for thread in variant.all_threads
+        ]
         for op in (op for thread in threads for op in thread if op.kind is OpKind.KERNEL):
             seen[op.index].append(op.duration_us)
         variants.append(replace(variant, ops=tuple(threads[0]), threads=tuple(tuple(t) for t in threads[1:])))
@@ -71,15 +73,11 @@ def _same(found: list[_Shape], wanted: list[_Shape], which: str, of: str) -> Non
         return
     differs = (place for place, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1])
     place = next(differs, min(len(found), len(wanted)))
-    said = [f"{of[place][0]} of {of[place][1]} blocks" if place < len(of) else "none" for of in (found, wanted)]
+    said = [f"{one[place][0]} of {one[place][1]} blocks" if place < len(one) else "none" for one in (found, wanted)]
     raise InputError(
         f"{which}: its kernel {place} is {said[0]}, in {of} it is {said[1]} (they have {len(found)} and {len(wanted)} "
         "kernels); record the same program with CUDA_LAUNCH_BLOCKING=1, with as many iterations before it"
     )
-
-
-def _with(op: Op, duration_us: float) -> Op:
-    return replace(op, duration_us=duration_us)
 
 
 def _mean(kernel: Kernel, durations_us: list[float]) -> Kernel:
