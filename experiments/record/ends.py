@@ -159,10 +159,8 @@ class CupySmWatcher(CupyRecorder):
     def _freed(self, launch: Callable[[], None], alone_us: float) -> list[float]:
         """When the SMs had room, since the kernel before ended, sorted."""
         # Longer than the operator, so that no SM holds two of them one after the other.
-        urgent = Spec(
-            kind="compute", grid=self.sms, block=128, smem=self.most_shared // 2 + 8192, iters=LASTS * int(alone_us + 50),
-            fma=8, load=0,
-        )  # fmt: skip
+        turns, smem = LASTS * int(alone_us + 50), self.most_shared // 2 + 8192
+        urgent = Spec(kind="compute", grid=self.sms, block=128, smem=smem, iters=turns, fma=8, load=0)
         self._room(1 + self.sms)
         first, second = self._stream(0, 0), self._stream(1, URGENT)
 
