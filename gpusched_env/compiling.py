@@ -35,6 +35,7 @@ from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
 
 from gpusched_env.caching import KeptFunctions
+from gpusched_env.closure import ROOT, closure, modules_of
 from gpusched_env.linking import PartCompiler, WholeCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,15 +70,6 @@ def called(function: F) -> F:
 def inlined(function: F) -> F:
     """Mark a small function that becomes part of the compiled functions that call it."""
     return _part({"forceinline": True}, function)
-
-
-ROOT = Path(__file__).parent
-LAYERS = (
-    "hardware", "workload", "data", "scenarios", "scheduling", "planning", "task_queues", "dynamic_parallelism",
-    "fleet", "devices", "envs", "agents",
-)  # fmt: skip
-"""Folders of the package with what compiled functions are built from, as the contract on imports in ``pyproject.toml``
-orders them: each imports from those before it only."""
 
 
 def law(function: F) -> F:
@@ -180,21 +172,13 @@ def _remove_outdated(folder: Path, name: str, key: str) -> None:
 
 @functools.cache
 def sources_key(module: str) -> str:
-    """A hash of all that compiled functions of a module (``gpusched_env.layer...``) can be built from.
+    """A hash of all that compiled functions of a module can be built from: the modules of its folder, and all that
+    these import.
 
-    These are the sources in its folder and in all layers below its own.
+    Compiled functions know what their module has imported; what a function imports when it runs does not get into them.
     """
-    layer, *inner = [*module.split(".")[1:-1], ""]
-    below = LAYERS[: LAYERS.index(layer)] if layer in LAYERS else LAYERS
-    digest = _digest(sorted(ROOT.glob("*.py")))
-    for folder in (*below, "/".join([layer, *inner])):
-        digest += _folder_digest(folder)
-    return hashlib.sha256(digest).hexdigest()[:12]
-
-
-@functools.cache
-def _folder_digest(folder: str) -> bytes:
-    return _digest(sorted((ROOT / folder).rglob("*.py"))) if folder else b""
+    folder = "/".join(module.split(".")[1:-1])
+    return _digest(closure(modules_of(folder), at_once=True)).hex()[:12]
 
 
 def _digest(files: list[Path]) -> bytes:

@@ -7,16 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 import gpusched_env
-from gpusched_env.compiling import LAYERS, is_kept, sources_key
+from gpusched_env.closure import ROOT as ROOT_OF_PACKAGE
+from gpusched_env.closure import closure, modules_of
+from gpusched_env.compiling import is_kept, sources_key
 from gpusched_env.devices.compiled.entry import UNITS, compile_units
 
-ROOT = Path(__file__).resolve().parents[1]
 PROBE = """
 from gpusched_env.compiling import cached
 from gpusched_env.hardware.contention import tilt
@@ -114,31 +114,25 @@ def test_there_is_no_other_cache() -> None:
     assert not {path for path in sources if "cache=True" in (package / path).read_text()}
 
 
-def test_layers_are_those_of_the_contract_on_imports() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (contract,) = (contract for contract in contracts if contract["type"] == "layers")
-    downwards = [layer for line in contract["layers"] for layer in line.split(" | ")]
-    assert [layer for layer in reversed(downwards) if layer in LAYERS] == list(LAYERS)
-    assert set(LAYERS) <= set(downwards)
-
-
-def test_what_is_compiled_lies_in_the_layers_that_keys_are_made_of() -> None:
-    """An edit elsewhere would not be seen by the next process."""
-    package = Path(gpusched_env.__file__).parent
+def test_what_is_compiled_imports_nothing_late() -> None:
+    """A key is made of what modules import at once: an edit to what a function imports later would not be seen."""
     marks = re.compile(r"^ *@(law|procedure|part|called|inlined|cached|cached_callback|njit|register_jitable)\b", re.M)
+    late = re.compile(r"^[ \t]+(from|import) +gpusched_env", re.M)
+    package = Path(gpusched_env.__file__).parent
     folders = [package, *(package / name for name in ("agents", "baselines", "experiments"))]
-    compiled = {
-        path.relative_to(package) for f in folders for path in f.rglob("*.py") if marks.search(path.read_text())
-    }
+    compiled = [path for f in folders for path in f.rglob("*.py") if marks.search(path.read_text())]
     assert len(compiled) > 50
-    assert {path.parts[0] for path in compiled} <= set(LAYERS)
+    assert not [path for path in compiled if late.search(path.read_text())]
 
 
-def test_keys_follow_the_layers() -> None:
-    """Modules of one folder share a key; different layers, and the two devices, do not."""
+def test_keys_follow_the_imports() -> None:
+    """Modules of one folder share a key; folders of which none has all that the other has do not."""
     assert sources_key("gpusched_env.hardware.solo") == sources_key("gpusched_env.hardware.power")
     folders = ("hardware.solo", "devices.compiled.entry", "devices.reference.blocks", "envs.stepping", "agents.forward")
     assert len({sources_key(f"gpusched_env.{module}") for module in folders}) == len(folders)
+    device = closure(modules_of("devices/compiled"), at_once=True)
+    assert ROOT_OF_PACKAGE / "hardware" / "contention.py" in device
+    assert ROOT_OF_PACKAGE / "workload" / "importers" / "kineto.py" not in device
 
 
 def test_what_was_compiled_is_known_as_kept() -> None:

@@ -1,0 +1,62 @@
+"""What a module can be built from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpusched_env import closure as sources
+
+FILES = {
+    "__init__.py": "from gpusched_env.far import away\n",
+    "far.py": "",
+    "low/__init__.py": "from gpusched_env.low.offered import Offer\n",
+    "low/offered.py": "",
+    "low/law.py": "import gpusched_env.low.constants as c, math\n",
+    "low/constants.py": "# from gpusched_env.far import away\n",
+    "high/__init__.py": "",
+    "high/top.py": """from gpusched_env.low import (
+    law,  # from gpusched_env.far import away
+    Offer as What,
+)
+
+def later():
+    from gpusched_env.high import late
+""",
+    "high/late.py": "",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    sources.source.cache_clear()
+    yield tmp_path
+    sources.source.cache_clear()
+
+
+def names(package: Path, *modules: str, at_once: bool = False) -> list[str]:
+    return [str(path.relative_to(package)) for path in sources.closure(modules, at_once=at_once)]
+
+
+def test_a_closure_follows_imports_and_packages_but_not_the_front(package: Path) -> None:
+    low = ["__init__.py", "low/__init__.py", "low/constants.py", "low/law.py", "low/offered.py"]
+    assert names(package, "gpusched_env.low.law") == low
+    everything = sorted([*low, "high/__init__.py", "high/top.py", "high/late.py"])
+    assert names(package, "gpusched_env.high.top") == everything
+    assert names(package, "gpusched_env.high.top", at_once=True) == [n for n in everything if n != "high/late.py"]
+
+
+def test_modules_of_a_folder(package: Path) -> None:
+    found = ["gpusched_env.low", "gpusched_env.low.constants", "gpusched_env.low.law", "gpusched_env.low.offered"]
+    assert sources.modules_of("low") == found
+
+
+def test_a_module_that_is_not_there(package: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no source of gpusched_env\.nowhere"):
+        sources.closure(["gpusched_env.nowhere"])
