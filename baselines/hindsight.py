@@ -53,10 +53,11 @@ class Hindsight:
         if not 0 <= rounds <= MOST_ROUNDS:
             raise InputError(f"hindsight: rounds is {rounds}, must be at least 0 and at most {MOST_ROUNDS}")
         self._rounds = rounds
-        self._portfolio = [spec.strip() for spec in portfolio.split("+") if spec.strip()]
-        for spec in self._portfolio:
+        self.portfolio = [spec.strip() for spec in portfolio.split("+") if spec.strip()]
+        """Schedulers that are tried first."""
+        for spec in self.portfolio:
             self._member(spec)
-        if not self._portfolio and not rounds:
+        if not self.portfolio and not rounds:
             raise InputError("hindsight: without a portfolio, rounds must be above 0")
         self.chosen: str | JobOrder = JobOrder()
         """What is played: a scheduler of the portfolio, or a plan."""
@@ -77,7 +78,7 @@ class Hindsight:
 
         rehearsal = Rehearsal(truth, seed, CompiledDevice())
         self.chosen, self.cost = JobOrder(), math.inf
-        for spec in self._portfolio:
+        for spec in self.portfolio:
             member = self._member(spec)
             if problem_for(member, truth) is not truth:
                 raise InputError(

@@ -46,10 +46,35 @@ class RankingOptions:
     trust: Trust = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """Of a replay."""
+
+    seeds: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many of each file's seeds. Default: 1, with --note all.", min=1),
+    ] = None
+    note: Annotated[bool, typer.Option("--note", help="Note in the files what comes out equal to the last bit.")] = (
+        False
+    )
+    replace: Annotated[bool, typer.Option("--replace", help="Replace what comes out otherwise by what was played.")] = (
+        False
+    )
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Play nothing: list what does not stand for the sources and data of now.")
+    ] = False
+    sample: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Play so many episodes of all files together, mostly cheap ones.", min=1),
+    ] = None
+    draw: Annotated[str, typer.Option(metavar="TEXT", help="Which sample, such as a commit's hash.")] = ""
+    workers: Workers = None
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
     app.command("rank", rich_help_panel=USE)(with_fields(rank))
-    app.command("rank-replay", rich_help_panel=MAINTAIN)(rank_replay)
+    app.command("rank-replay", rich_help_panel=MAINTAIN)(with_fields(rank_replay))
     app.command("rank-page", rich_help_panel=MAINTAIN)(rank_page)
     app.command("headroom-page", rich_help_panel=MAINTAIN)(headroom_page)
 
@@ -83,7 +108,9 @@ def rank(
             workers=options.workers,
             settings=options.settings or (),
             resume=options.resume,
+            overwrite=options.overwrite,
             on_progress=on_progress,
+            on_resumed=lambda said: typer.echo(said, err=True),
             command=command_line(),
         )
     if not ranking.complete:
@@ -94,33 +121,36 @@ def rank(
 
 def rank_replay(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched rank.")],
-    seeds: Annotated[int, typer.Option(metavar="N", help="How many of each file's seeds.", min=1)] = 1,
-    workers: Workers = None,
+    options: ReplayOptions,
 ) -> None:
     """Play episodes of result files again, and say what comes out otherwise.
 
     Exits with status 1 if a figure differs by more than a relative 1e-12: processors round sums in their own ways. Says
     how many are equal to the last bit.
-    """
-    from gpusched_env.experiments.ranking.replay import TOLERANCE, replay
-    from gpusched_env.experiments.ranking.result import read_ranking
 
-    played = differing = exact = close = 0
-    interrupted = False
-    for file in files:
-        found = replay(read_ranking(file), seeds, workers)
-        played += found.episodes
-        exact, close = exact + found.exact, close + found.close
-        differing += len({difference.episode for difference in found.differences})
-        for difference in found.differences:
-            typer.secho(f"{file}: {difference}", fg=typer.colors.RED)
-        left_out = f"; another policy now: {', '.join(found.other_policies)}" if found.other_policies else ""
-        typer.echo(f"{file}: {found.episodes} episodes{left_out}{'' if found.complete else '; interrupted'}")
-        if interrupted := not found.complete:
-            break
-    typer.echo(f"{played} episodes of {len(files)} files, {differing} of them with another figure")
-    typer.echo(f"figures equal to the last bit: {exact}; equal within a relative {TOLERANCE:g} only: {close}")
-    raise typer.Exit(1 if differing else 130 if interrupted else 0)
+    With --note, what comes out equal to the last bit is noted in the files: these episodes then stand for the sources
+    and data of now. Episodes that do so already are not played, so that an interrupted run is gone on with, and files
+    may be shared out among machines.
+    """
+    from gpusched_env.errors import InputError
+    from gpusched_env.experiments.ranking.replay import TOLERANCE
+    from gpusched_env.experiments.ranking.replaying import Replaying
+
+    if options.replace and not options.note:
+        raise InputError("--replace goes with --note: what differs is replaced by what was played, the rest is noted")
+    replaying = Replaying(workers=options.workers, note=options.note, replace=options.replace, tell=typer.echo)
+    if options.stale:
+        raise typer.Exit(1 if replaying.list_stale(files) else 0)
+    if options.sample is not None:
+        replaying.sample(files, options.sample, options.draw)
+    else:
+        replaying.play(files, options.seeds)
+    found = replaying.total
+    typer.echo(f"{found.episodes} episodes of {len(files)} files, {replaying.differing} of them with another figure")
+    typer.echo(
+        f"figures equal to the last bit: {found.exact}; equal within a relative {TOLERANCE:g} only: {found.close}"
+    )
+    raise typer.Exit(1 if replaying.differing and not options.replace else 0 if found.complete else 130)
 
 
 def rank_page(

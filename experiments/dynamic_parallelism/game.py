@@ -27,11 +27,18 @@ from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms,
 from gpusched_env.experiments.lib.names import with_groups
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import Workloads
+from gpusched_env.experiments.ranking.made import made_by, origin_of
 
 if TYPE_CHECKING:
     from gpusched_env.agents.training.dynamic_parallelism import Application
     from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
+
+PLAY: Final = (
+    *("gpusched_env.devices.dynamic_parallelism.compiled.device", "gpusched_env.envs.dynamic_parallelism.playing"),
+    *("gpusched_env.workload.dynamic_parallelism.randomised", "gpusched_env.workload.dynamic_parallelism.suite"),
+)
+"""Modules that play an episode."""
 
 
 class ChildLaunches:
@@ -74,8 +81,13 @@ class ChildLaunches:
         asked_for = ["default"] if terms.schedulers is None else terms.schedulers
         names = with_groups(asked_for, default_launch_schedulers, lambda: tuned_names(NAME))
         made = {name: new_launch_scheduler(name) for name in names}
-        policies = {name: file_hash(found.file) for name, found in made.items() if isinstance(found, LearnedLaunches)}
-        return RankedField(schedulers=names, grid=LaunchGrid(SUITE), policies={NAME: policies} if policies else {})
+        weights = {name: file_hash(found.file) for name, found in made.items() if isinstance(found, LearnedLaunches)}
+        origins = {name: origin_of(name, found, LAUNCH_SCHEDULERS, NAME) for name, found in made.items()}
+        return RankedField(
+            schedulers=names,
+            grid=LaunchGrid(SUITE),
+            made=made_by({DEVICE: PLAY}, {NAME: origins}, weights={NAME: weights}),
+        )
 
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
         return {NAME: [speedup_text(ranking.costs(NAME, DEVICE))]}

@@ -22,10 +22,14 @@ from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms,
 from gpusched_env.experiments.lib.names import with_groups
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import Workloads
+from gpusched_env.experiments.ranking.made import made_by, origin_of
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
+
+PLAY: Final = ("gpusched_env.fleet.device", "gpusched_env.agents.fleet.playing", "gpusched_env.envs.fleet.problems")
+"""Modules that play an episode."""
 
 
 class Fleets:
@@ -60,8 +64,13 @@ class Fleets:
         asked_for = ["default"] if terms.schedulers is None else terms.schedulers
         names = with_groups(asked_for, default_dispatchers, lambda: tuned_names(NAME))
         made = {name: new_dispatcher(name) for name in names}
-        policies = {name: file_hash(found.file) for name, found in made.items() if isinstance(found, LearnedFleet)}
-        return RankedField(schedulers=names, grid=FleetGrid(tuple(DAYS)), policies={NAME: policies} if policies else {})
+        weights = {name: file_hash(found.file) for name, found in made.items() if isinstance(found, LearnedFleet)}
+        origins = {name: origin_of(name, found, DISPATCHERS, NAME) for name, found in made.items()}
+        return RankedField(
+            schedulers=names,
+            grid=FleetGrid(tuple(DAYS)),
+            made=made_by({DEVICE: PLAY}, {NAME: origins}, weights={NAME: weights}),
+        )
 
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
         return {

@@ -15,6 +15,7 @@ from gpusched_env.baselines.ranges import Ranges
 from gpusched_env.baselines.registered import Registered
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, Workloads
+from gpusched_env.experiments.ranking.made import Made
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
@@ -64,8 +65,8 @@ class RankedField:
     """Scenarios whose cost with every tenant alone is among the episodes."""
     remarks: dict[str, list[str]] = field(default_factory=dict)
     """By scenario: what to know of its figures."""
-    policies: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By scenario and trained scheduler: SHA-256 of its policy's file."""
+    made: Made
+    """What its episodes are made by."""
 
 
 @dataclass(frozen=True, kw_only=True)

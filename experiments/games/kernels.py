@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +29,7 @@ from gpusched_env.experiments.lib.names import (
 )
 from gpusched_env.experiments.lib.trained import is_learned, learned_file
 from gpusched_env.experiments.lib.workers import Progress, Shared
-from gpusched_env.experiments.ranking.bound import has_bound
+from gpusched_env.experiments.ranking.bound import ALONE, has_bound
 from gpusched_env.experiments.ranking.episodes import (
     EpisodeCost,
     RankedEpisode,
@@ -38,6 +38,7 @@ from gpusched_env.experiments.ranking.episodes import (
     cells_of,
     variants_of,
 )
+from gpusched_env.experiments.ranking.made import ALONE_ORIGIN, Made, Origin, data_hash, made_by, origin_of
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
@@ -46,6 +47,9 @@ from gpusched_env.scenarios.variants import scenario_variants
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
+
+PLAY: Final = ("gpusched_env.episodes.session", "gpusched_env.episodes.metrics", "gpusched_env.scenarios.building")
+"""Modules that play an episode on a device."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ class Kernels:
             grid=KernelGrid(problems, terms.devices, bounded),
             bounded=bounded,
             remarks=_cautions(problems),
-            policies=_policies(terms.scenarios, schedulers),
+            made=_made(problems, terms.devices, schedulers, _policies(terms.scenarios, schedulers)),
         )
 
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
@@ -209,6 +213,24 @@ def _policies(scenarios: Sequence[str], schedulers: Sequence[str]) -> dict[str, 
             file = learned_file(scheduler) or shipped_file(load_scenario(scenario))
             found.setdefault(scenario, {})[scheduler] = file_hash(file)
     return found
+
+
+def _made(
+    problems: Mapping[tuple[str, str], Scenario],
+    devices: Sequence[str],
+    schedulers: Sequence[str],
+    policies: Mapping[str, Mapping[str, str]],
+) -> Made:
+    origins: dict[str, dict[str, Origin]] = {}
+    data: dict[str, dict[str, str]] = {}
+    for (scenario, variant), problem in problems.items():
+        data.setdefault(scenario, {})[variant] = data_hash(problem)
+        if scenario not in origins:
+            made = {name: new_scheduler(name, problem) for name in schedulers}
+            origins[scenario] = {name: origin_of(name, of, SCHEDULERS, problem.name) for name, of in made.items()}
+            origins[scenario] |= {ALONE: ALONE_ORIGIN} if has_bound(problem) else {}
+    played = {device: [type(new_device(device)).__module__, *PLAY] for device in devices}
+    return made_by(played, origins, data=data, weights=policies)
 
 
 def _costs(

@@ -19,6 +19,11 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+try:
+    import fcntl
+except ModuleNotFoundError:  # Not on Windows.
+    fcntl = None  # type: ignore[assignment]
+
 from gpusched_env.errors import InputError
 from gpusched_env.reading import read_bytes
 
@@ -75,6 +80,8 @@ class ResultFolder:
         with contextlib.ExitStack() as undo, _told("--out", self.path):
             if target.exists() and not target.is_dir():
                 raise InputError(f"--out {self.path}: is a file; name a folder")
+            if not self._numbered:
+                undo.enter_context(held(self.path, "--out"))
             refuse_existing(target / RESULT, "--out", self.path, overwrite=self._overwrite)
             undo.enter_context(_parents(target))
             if target.exists():
@@ -138,6 +145,33 @@ def refuse_existing(file: Path | None, option: str, named: Path | None = None, *
     what = f"{file}: is there" if named is None else f"{named}: holds a result"
     other = "file" if named is None else "folder"
     raise InputError(f"{option} {what} already; name another {other}, or replace it with --overwrite")
+
+
+@contextlib.contextmanager
+def held(path: Path, option: str) -> Iterator[None]:
+    """``path`` is this process's to write as long as the context lasts; a process that ends, however, lets go of it.
+
+    Raises:
+        InputError: it is another's.
+    """
+    with contextlib.ExitStack() as undo, _told(option, path):
+        target = _resolved(path, option)
+        if fcntl is None or (target.exists() and not (target.is_file() or target.is_dir())):
+            yield
+            return
+        undo.enter_context(_parents(target))
+        lock = target.with_name(f".{target.name}.lock")
+        while True:
+            file = undo.enter_context(lock.open("w"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"{option} {path}: is being written by another run; name another one") from None
+            # It is another file by now if the one who had it has just let go.
+            if lock.exists() and lock.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                break
+        undo.callback(lock.unlink, missing_ok=True)
+        yield
 
 
 @contextlib.contextmanager

@@ -38,7 +38,8 @@ from numpy.typing import NDArray
 from gpusched_env.agents.task_queues.learned import LearnedForms
 from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.display.table import Table
-from gpusched_env.envs.task_queues.env import FORMS, RANDOM, level_by_level_us
+from gpusched_env.envs.task_queues.env import FORMS, RANDOM
+from gpusched_env.envs.task_queues.level_by_level import level_by_level_us
 from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
 from gpusched_env.experiments.lib.verdicts import Target, record, table_of

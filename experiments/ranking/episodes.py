@@ -49,6 +49,10 @@ class EpisodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
     goodput_per_s: float | None = None
     jobs_rejected: int | None = None
     """Of all tenants; ``None`` in older files."""
+    made: int = 0
+    """Which of the result file's :class:`~gpusched_env.experiments.ranking.made.Made` it was played by."""
+    again: int | None = None
+    """And by which a replay gave the same, to the last bit."""
 
 
 def variants_of(scenario: Scenario, workloads: Workloads, gpu: str | None = None) -> list[Scenario]:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
-from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.workers import Progress
+import msgspec
+
+from gpusched_env.experiments.games.game import RankedField, RankingTerms
+from gpusched_env.experiments.games.registry import common_game
+from gpusched_env.experiments.lib.grid import run_grid
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.experiments.ranking.made import Made
 from gpusched_env.experiments.ranking.result import TRADE, Ranking
-from gpusched_env.experiments.ranking.run import rank
+from gpusched_env.experiments.ranking.run import Growing, reason
 
 TOLERANCE: Final = 1e-12
 """Relative. Processors round sums in their own ways, which makes 1e-16 a term. A decision that comes out otherwise
@@ -43,72 +50,163 @@ class ReplayedFigure:
 
 
 @dataclass(frozen=True)
+class ReplayedEpisode:
+    """An episode in the file and played again."""
+
+    written: EpisodeCost
+    played: EpisodeCost
+
+    @property
+    def figures(self) -> list[ReplayedFigure]:
+        """Those that the file has; an older one lacks some."""
+        pairs = [(name, getattr(self.written, name), getattr(self.played, name)) for name in ("cost", *TRADE)]
+        return [ReplayedFigure(self.written.cell, name, old, new) for name, old, new in pairs if old is not None]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all figures are equal to the last bit."""
+        return all(figure.is_exact for figure in self.figures)
+
+
+@dataclass
 class Replay:
     """What became of the episodes of a result file."""
 
-    episodes: int
+    episodes: int = 0
     """Played again."""
-    exact: int
+    exact: int = 0
     """Figures that are equal to the last bit."""
-    close: int
+    close: int = 0
     """Those that are equal within :data:`TOLERANCE` only."""
-    differences: list[ReplayedFigure]
+    differences: list[ReplayedFigure] = field(default_factory=list)
     """All others."""
-    other_policies: list[str]
-    """Trained schedulers that were left out: the file's episodes are of another policy than the one shipped now."""
-    complete: bool
+    complete: bool = False
     """Whether no interrupt ended it early."""
 
+    def add(self, episode: ReplayedEpisode) -> None:
+        """One more that was played."""
+        exact = sum(figure.is_exact for figure in episode.figures)
+        differences = [figure for figure in episode.figures if not figure.is_close]
+        self.episodes, self.exact = self.episodes + 1, self.exact + exact
+        self.close += len(episode.figures) - exact - len(differences)
+        self.differences += differences
 
-def replay(ranking: Ranking, seeds: int, workers: int | None = None, on_progress: Progress | None = None) -> Replay:
-    """Play the episodes of the first ``seeds`` seeds of a result file again, of every variant and scheduler.
 
-    Figures that an older file lacks are not compared.
-
-    Args:
-        seeds: at least 1; at most all are played.
-        workers, on_progress: as for :func:`~gpusched_env.experiments.ranking.run.rank`.
+def field_of(ranking: Ranking) -> RankedField:
+    """The schedulers and problems of a result file as they are now.
 
     Raises:
-        InputError: fewer than one seed, or the file names what is there no longer.
+        InputError: it names what is there no longer.
     """
-    if seeds < 1:
-        raise InputError(f"seeds is {seeds}, must be at least 1")
-    again = rank(
-        list(ranking.variants),
-        ranking.schedulers,
-        ranking.seeds[:seeds],
+    terms = RankingTerms(
+        scenarios=list(ranking.variants),
+        schedulers=ranking.schedulers,
         workloads=ranking.workloads,
         gpu=ranking.gpu,
         devices=ranking.devices,
         settings=ranking.settings,
-        workers=workers,
-        on_progress=on_progress,
     )
-    written = {episode.cell: episode for episode in ranking.episodes}
-    pairs = [
-        (written[episode.cell], episode)
-        for episode in again.episodes
-        if episode.cell in written and _policy(ranking, episode.cell) == _policy(again, episode.cell)
+    return common_game(terms.scenarios).ranked(terms)
+
+
+def replay(
+    ranking: Ranking,
+    now: RankedField,
+    cells: Collection[RankedEpisode],
+    workers: int | None = None,
+    on_played: Callable[[ReplayedEpisode], None] = lambda episode: None,
+) -> Replay:
+    """Play episodes of a result file again.
+
+    Args:
+        ranking: of the file.
+        now: what it is of, see :func:`field_of`.
+        cells: those to play, if they are in the file.
+        workers: as for :func:`~gpusched_env.experiments.ranking.run.rank`.
+        on_played: called with each.
+    """
+    found = Replay()
+    wanted = set(cells)
+    written = {episode.cell: episode for episode in ranking.episodes if episode.cell in wanted}
+    groups = now.grid.groups(ranking.schedulers, ranking.seeds)
+
+    def keep(played: list[EpisodeCost]) -> None:
+        for one in played:
+            episode = ReplayedEpisode(written[one.cell], one)
+            found.add(episode)
+            on_played(episode)
+
+    todo = [[cell for cell in group if cell in written] for group in groups]
+    found.complete = run_grid(now.grid.task, todo, workers, keep)
+    return found
+
+
+def first_cells(ranking: Ranking, seeds: int) -> list[RankedEpisode]:
+    """The episodes of the first ``seeds`` seeds."""
+    first = set(ranking.seeds[:seeds])
+    return [episode.cell for episode in ranking.episodes if episode.cell.seed in first]
+
+
+def stale(ranking: Ranking, now: Made) -> list[EpisodeCost]:
+    """Episodes that were made by something else than what is there ``now``, and not noted to be the same."""
+    return [episode for episode in ranking.episodes if now.of(episode.cell) not in ranking.hashes(episode)]
+
+
+def stale_rows(ranking: Ranking, now: Made) -> list[str]:
+    """By scenario and scheduler how many episodes are :func:`stale`, and why."""
+    all_of = Counter((episode.cell.scenario, episode.cell.scheduler) for episode in ranking.episodes)
+    rows = Counter((e.cell.scenario, e.cell.scheduler, reason(ranking, e, now)) for e in stale(ranking, now))
+    return [
+        f"{scenario}, {scheduler}: {number} of {all_of[scenario, scheduler]} episodes: {why}"
+        for (scenario, scheduler, why), number in rows.items()
     ]
-    figures = [figure for pair in pairs for figure in _figures(*pair)]
-    exact = sum(figure.is_exact for figure in figures)
-    differences = [figure for figure in figures if not figure.is_close]
-    left_out = {e.cell.scheduler for e in again.episodes if _policy(ranking, e.cell) != _policy(again, e.cell)}
-    return Replay(
-        episodes=len(pairs),
-        exact=exact,
-        close=len(figures) - exact - len(differences),
-        differences=differences,
-        other_policies=sorted(left_out),
-        complete=again.complete,
-    )
 
 
-def _policy(ranking: Ranking, cell: RankedEpisode) -> str | None:
-    return ranking.policies.get(cell.scenario, {}).get(cell.scheduler)
+class Notes:
+    """What replays tell of a result file, written into it as they go on.
 
+    An episode that comes out equal to the last bit stands for what is there now as well. When all do, the file says so
+    of all of them at once.
+    """
 
-def _figures(written: EpisodeCost, played: EpisodeCost) -> list[ReplayedFigure]:
-    figures = [(figure, getattr(written, figure), getattr(played, figure)) for figure in ("cost", *TRADE)]
-    return [ReplayedFigure(written.cell, figure, before, now) for figure, before, now in figures if before is not None]
+    def __init__(self, ranking: Ranking, now: Made, path: Path | None, *, replace: bool = False) -> None:
+        """``replace``: an episode that comes out otherwise is replaced by what was played."""
+        self._ranking, self._now, self._replace = ranking, now, replace
+        self._file = Growing(ranking, path)
+        self._places = {episode.cell: place for place, episode in enumerate(ranking.episodes)}
+        self._left = {episode.cell for episode in stale(ranking, now)}
+        ranking.made = [*(ranking.made or [Made()]), now]
+        self.replaced = 0
+        """Episodes that are as they were played now."""
+
+    def take(self, episode: ReplayedEpisode) -> None:
+        """Note what came out."""
+        cell, last = episode.written.cell, len(self._ranking.made) - 1
+        if not episode.is_exact and not self._replace:
+            return
+        place = self._places[cell]
+        self._left.discard(cell)
+        if episode.is_exact:
+            self._ranking.episodes[place] = msgspec.structs.replace(self._ranking.episodes[place], again=last)
+        else:
+            self._ranking.episodes[place] = msgspec.structs.replace(episode.played, made=last)
+            self.replaced += 1
+        self._file.grown()
+
+    def close(self) -> None:
+        """Write the file, with no more than is needed to say what its episodes stand for."""
+        ranking = self._ranking
+        if not self._left:
+            ranking.made = [self._now]
+            ranking.episodes = [msgspec.structs.replace(e, made=0, again=None) for e in ranking.episodes]
+        else:
+            numbers = sorted({n for e in ranking.episodes for n in (e.made, e.again) if n is not None})
+            place = {number: new for new, number in enumerate(numbers)}
+            ranking.made = [ranking.made[number] for number in numbers]
+            ranking.episodes = [
+                msgspec.structs.replace(e, made=place[e.made], again=None if e.again is None else place[e.again])
+                for e in ranking.episodes
+            ]
+        if self.replaced and ranking.complete:
+            ranking.remarks |= common_game(list(ranking.variants)).remarks(ranking)
+        self._file.write()

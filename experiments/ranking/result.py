@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from gpusched_env.experiments.lib.terminal import as_text
 from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
+from gpusched_env.experiments.ranking.made import PARTS, Hashes, Made
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -59,8 +61,8 @@ class Ranking(msgspec.Struct, kw_only=True):
     """By scenario: what to know of its figures, a sentence each (:mod:`gpusched_env.episodes.cautions`)."""
     clairvoyant: list[str] = []
     """Schedulers that were told the truth."""
-    policies: dict[str, dict[str, str]] = {}
-    """By scenario and trained scheduler: SHA-256 of its policy's file."""
+    made: list[Made] = []
+    """What episodes were made by, see :attr:`EpisodeCost.made`; without any, it is not known."""
     episodes: list[EpisodeCost]
 
     @property
@@ -70,6 +72,11 @@ class Ranking(msgspec.Struct, kw_only=True):
         bounded = sum(len(self.variants[scenario]) for scenario in self.bounded)
         each = len(self.schedulers) * len(self.devices)
         return len(self.episodes) == (problems * each + bounded) * len(self.seeds)
+
+    def hashes(self, episode: EpisodeCost) -> set[Hashes]:
+        """What an episode stands for: what it was made by, and what a replay that gave the same was."""
+        numbers = {episode.made, episode.made if episode.again is None else episode.again}
+        return {(self.made[number] if self.made else Made()).of(episode.cell) for number in numbers}
 
     @property
     def plot(self) -> RankingPlots:
@@ -210,9 +217,55 @@ def read_ranking(path: Path) -> Ranking:
     """A file that ``gpusched rank`` wrote.
 
     Raises:
-        InputError: it cannot be read, or is none.
+        InputError: it cannot be read, or is none; an episode is there twice, or of nothing that the file lists.
     """
-    return read_struct(path, Ranking, SCHEMA, "not a ranking", "gpusched rank --json writes one")
+    ranking = read_struct(path, Ranking, SCHEMA, "not a ranking", "gpusched rank --json writes one")
+    seen = set()
+    for episode in ranking.episodes:
+        cell = episode.cell
+        where = f"{path}: episode of {cell.variant}, {cell.scheduler}, device {cell.device}, seed {cell.seed}"
+        if cell in seen:
+            raise InputError(f"{where}: is there twice; delete one of its lines")
+        seen.add(cell)
+        for name in ("made", "again"):
+            number = getattr(episode, name) or 0
+            if not 0 <= number < max(1, len(ranking.made)):
+                raise InputError(f"{where}: {name} is {number}, the file has {len(ranking.made)} of them")
+    return ranking
+
+
+def read_rankings(paths: Iterable[Path]) -> dict[Path, Ranking]:
+    """Files whose schedulers are to be compared.
+
+    Raises:
+        InputError: as for :func:`read_ranking`; episodes of one comparison were made by different sources or data.
+    """
+    found = {path: read_ranking(path) for path in paths}
+    for path, ranking in found.items():
+        check_alike(ranking, str(path))
+    return found
+
+
+def check_alike(ranking: Ranking, where: str) -> None:
+    """Whether the same physics and data made all episodes of a scenario, and the same scheduler all of its own.
+
+    Raises:
+        InputError: names the scheduler; ``where``: the file.
+    """
+    common: dict[tuple[str, ...], set[str | None]] = {}
+    for episode in ranking.episodes:
+        cell, stands_for = episode.cell, ranking.hashes(episode)
+        shared = ((cell.scenario, cell.device), (cell.scenario, cell.scheduler), (cell.scenario, cell.variant))
+        places = (*shared, (cell.scenario, cell.scheduler))
+        for number, (part, place) in enumerate(zip(PARTS, places, strict=True)):
+            own = {hashes[number] for hashes in stands_for}
+            both = common.setdefault((part, *place), own) & own
+            if not both:
+                raise InputError(
+                    f"{where}: {cell.scheduler} on {cell.variant}, seed {cell.seed}: made by other {part} than others "
+                    "that it is compared with; gpusched rank --resume, or rank-replay --note, makes them alike"
+                )
+            common[part, *place] = both
 
 
 def device_difference(ranking: Ranking, scenario: str) -> float:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
+from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.game import Grid, RankedField, RankingTerms
+from gpusched_env.experiments.games.game import Game, Grid, RankedField, RankingTerms
 from gpusched_env.experiments.games.registry import common_game
 from gpusched_env.experiments.lib.episodes import checked_seeds
-from gpusched_env.experiments.lib.files import write_file
+from gpusched_env.experiments.lib.files import held, write_file
 from gpusched_env.experiments.lib.grid import run_grid
 from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, Workloads
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
+from gpusched_env.experiments.ranking.made import Made, differing
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.versions import versions
 
-WRITE_EVERY_S = 10.0
+WRITING_SHARE = 0.05
+"""Of a run's time, at most, goes into writing what has finished."""
 
 
 def rank(
@@ -33,7 +40,9 @@ def rank(
     workers: int | None = None,
     settings: Sequence[str] = (),
     resume: bool = False,
+    overwrite: bool = False,
     on_progress: Progress | None = None,
+    on_resumed: Callable[[str], None] = lambda said: None,
     command: str = "",
 ) -> Ranking:
     """Run every scheduler on the same episodes; an interrupt (Ctrl-C) keeps what has finished.
@@ -51,13 +60,15 @@ def rank(
         workers: processes (default: one a CPU core).
         settings: fields of the scenarios to replace, as ``path=value``
             (:func:`~gpusched_env.experiments.settings.apply_settings`).
-        resume: keep the episodes of ``path``, which must be of the same version of the package; those of trained
-            agents only if their policies are the same.
+        resume: keep the episodes of ``path`` that the same physics, scheduler and data made.
+        overwrite: if it has episodes of another ranking besides, drop them.
         on_progress: called with the number of finished episodes and their share.
+        on_resumed: called with a sentence on what is kept and what is played again.
         command: noted in the result.
 
     Raises:
-        InputError: unknown names, no such workload set, or ``path`` cannot be written or is no ranking.
+        InputError: unknown names, no such workload set, or ``path`` cannot be written, is no ranking, is being
+            written by another process, or has episodes that would be dropped.
         IllegalCommand, DeadlockError: from an episode, which it names.
     """
     terms = RankingTerms(
@@ -69,20 +80,22 @@ def rank(
         settings=list(settings),
     )
     game = common_game(terms.scenarios)
-    seeds = checked_seeds(seeds)
     field = game.ranked(terms)
-    clairvoyant = [scheduler for scheduler in field.schedulers if game.sees_truth(scheduler)]
-    ranking = _begun(command, terms, seeds, field, clairvoyant)
-    if resume and path is not None and path.exists():
-        ranking.episodes = _kept(path, ranking, field.grid)
-    _run(ranking, field.grid, path, workers, on_progress)
-    if ranking.complete and (remarks := game.remarks(ranking)):
-        ranking.remarks |= remarks
-        _write(path, ranking)
+    ranking = _begun(command, terms, checked_seeds(seeds), field, game)
+    with contextlib.ExitStack() as stack:
+        if path is not None:
+            stack.enter_context(held(path, "--json"))
+            if resume and path.exists():
+                ranking.episodes, said = _kept(path, ranking, field.grid, overwrite)
+                on_resumed(said)
+        _run(ranking, field.grid, path, workers, on_progress)
+        if ranking.complete and (remarks := game.remarks(ranking)):
+            ranking.remarks |= remarks
+            Growing(ranking, path).write()
     return ranking
 
 
-def _begun(command: str, terms: RankingTerms, seeds: list[int], field: RankedField, clairvoyant: list[str]) -> Ranking:
+def _begun(command: str, terms: RankingTerms, seeds: list[int], field: RankedField, game: Game) -> Ranking:
     """Without episodes."""
     return Ranking(
         command=command,
@@ -95,9 +108,9 @@ def _begun(command: str, terms: RankingTerms, seeds: list[int], field: RankedFie
         variants=field.grid.variants,
         settings=list(terms.settings),
         remarks=field.remarks,
-        clairvoyant=clairvoyant,
+        clairvoyant=[scheduler for scheduler in field.schedulers if game.sees_truth(scheduler)],
         bounded=field.bounded,
-        policies=field.policies,
+        made=[field.made],
         episodes=[],
     )
 
@@ -107,42 +120,71 @@ def _run(ranking: Ranking, grid: Grid, path: Path | None, workers: int | None, o
     groups = grid.groups(ranking.schedulers, ranking.seeds)
     done = {episode.cell: episode for episode in ranking.episodes}
     cells = [cell for group in groups for cell in group]
-    written = time.monotonic()
+    file = Growing(ranking, path)
 
     def keep(found: list[EpisodeCost]) -> None:
-        nonlocal written
         done.update({episode.cell: episode for episode in found})
         ranking.episodes = [done[cell] for cell in cells if cell in done]
         if on_progress is not None:
             on_progress(len(done), len(done) / len(cells))
-        if time.monotonic() - written > WRITE_EVERY_S:
-            _write(path, ranking)
-            written = time.monotonic()
+        file.grown()
 
-    _write(path, ranking)
+    file.write()
     run_grid(grid.task, [[cell for cell in group if cell not in done] for group in groups], workers, keep)
-    _write(path, ranking)
+    file.write()
 
 
-def _write(path: Path | None, ranking: Ranking) -> None:
-    if path is not None:
-        write_file(path, encode_ranking(ranking), "--json")
+class Growing:
+    """The file of a ranking that changes while episodes finish."""
+
+    def __init__(self, ranking: Ranking, path: Path | None) -> None:
+        self._ranking, self._path = ranking, path
+        self._due_s = 0.0
+
+    def grown(self) -> None:
+        """Write it, unless that took too long the last time."""
+        if time.monotonic() >= self._due_s:
+            self.write()
+
+    def write(self) -> None:
+        """Write it now."""
+        begun_s = time.monotonic()
+        if self._path is not None:
+            write_file(self._path, encode_ranking(self._ranking), "--json")
+        ended_s = time.monotonic()
+        self._due_s = ended_s + (ended_s - begun_s) / WRITING_SHARE
 
 
-def _kept(path: Path, ranking: Ranking, grid: Grid) -> list[EpisodeCost]:
-    """The wanted episodes of an earlier run."""
+def _kept(path: Path, ranking: Ranking, grid: Grid, overwrite: bool) -> tuple[list[EpisodeCost], str]:
+    """Of an earlier run the episodes that the same made, and a sentence on them."""
     before = read_ranking(path)
-    ours, theirs = ranking.versions.get("gpusched-env"), before.versions.get("gpusched-env")
-    if ours != theirs:
-        raise InputError(f"--resume: {path} is of version {theirs}, this is {ours}; run it anew")
-    same = all(getattr(before, name) == getattr(ranking, name) for name in ("workloads", "gpu", "settings"))
-    cells = [cell for group in grid.groups(ranking.schedulers, ranking.seeds) for cell in group]
-    wanted = set(cells) if same else set()
-    return [e for e in before.episodes if e.cell in wanted and _policy(before, e.cell) == _policy(ranking, e.cell)]
+    cells = {cell for group in grid.groups(ranking.schedulers, ranking.seeds) for cell in group}
+    other = [name for name in ("workloads", "gpu", "settings") if getattr(before, name) != getattr(ranking, name)]
+    wanted = [] if other else [episode for episode in before.episodes if episode.cell in cells]
+    if (dropped := len(before.episodes) - len(wanted)) and not overwrite:
+        why = f"of other {' and '.join(other)}" if other else "not of these scenarios, schedulers and seeds"
+        raise InputError(
+            f"--resume: {dropped} of {counted(len(before.episodes), 'episode')} of {path} are {why} and would be lost; "
+            "name another file, or drop them with --overwrite"
+        )
+    (now,) = ranking.made
+    kept, reasons = [], Counter[str]()
+    for episode in wanted:
+        if now.of(episode.cell) in before.hashes(episode):
+            kept.append(msgspec.structs.replace(episode, made=0, again=None))
+        else:
+            reasons[reason(before, episode, now)] += 1
+    again = "".join(f"; {counted(number, 'episode')} to be played again: {why}" for why, number in reasons.items())
+    return kept, f"{path}: {counted(len(kept), 'episode')} kept{again}"
 
 
-def _policy(ranking: Ranking, cell: RankedEpisode) -> str | None:
-    return ranking.policies.get(cell.scenario, {}).get(cell.scheduler)
+def reason(ranking: Ranking, episode: EpisodeCost, now: Made) -> str:
+    """Why an episode does not stand for what is there ``now``."""
+    found = [hashes for hashes in ranking.hashes(episode) if any(hashes[:3])]
+    if not found:
+        return "what made them is not known"
+    parts = min((differing(hashes, now.of(episode.cell)) for hashes in found), key=len)
+    return f"{' and '.join(parts)} differ{'s' if len(parts) == 1 else ''}"
 
 
 def _workloads(name: str) -> Workloads:

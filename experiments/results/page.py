@@ -91,12 +91,12 @@ def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest
     for file, ranking in rankings.items():
         for manifest in manifests:
             for scenario in (manifest.scenario, *(other for other in manifest.also if other not in own)):
-                ranked = ranking.policies.get(scenario, {}).get(LEARNED)
-                if ranked not in (None, manifest.sha256):
-                    raise InputError(
-                        f"{file}: ranks another agent for {scenario} (SHA-256 {ranked[:12]}...) than the one that is "
-                        f"shipped ({manifest.sha256[:12]}...); gpusched rank --resume renews its episodes"
-                    )
+                for ranked in {made.weights.get(scenario, {}).get(LEARNED) for made in ranking.made}:
+                    if ranked not in (None, manifest.sha256):
+                        raise InputError(
+                            f"{file}: ranks another agent for {scenario} (SHA-256 {ranked[:12]}...) than the one that "
+                            f"is shipped ({manifest.sha256[:12]}...); gpusched rank --resume renews its episodes"
+                        )
 
 
 def scenarios_of(rankings: Mapping[str, Ranking]) -> list[str]:

@@ -20,6 +20,7 @@ from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms,
 from gpusched_env.experiments.lib.names import with_groups
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import RankedEpisode, Workloads
+from gpusched_env.experiments.ranking.made import made_by, origin_of
 from gpusched_env.experiments.task_queues.grid import DEVICE, TaskGrid, run_task_cell
 from gpusched_env.experiments.task_queues.schedulers import default_task_schedulers, new_task_scheduler
 from gpusched_env.task_queues.suite import SUITE
@@ -27,6 +28,12 @@ from gpusched_env.task_queues.suite import SUITE
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
+
+PLAY: Final = (
+    *("gpusched_env.devices.task_queues.compiled.device", "gpusched_env.envs.task_queues.level_by_level"),
+    *("gpusched_env.task_queues.session", "gpusched_env.task_queues.suite"),
+)
+"""Modules that play an episode."""
 
 
 class TaskQueues:
@@ -67,8 +74,13 @@ class TaskQueues:
         asked_for = ["default"] if terms.schedulers is None else terms.schedulers
         names = with_groups(asked_for, default_task_schedulers, lambda: tuned_names(NAME))
         made = {name: new_task_scheduler(name) for name in names}
-        policies = {name: file_hash(found.file) for name, found in made.items() if isinstance(found, LearnedForms)}
-        return RankedField(schedulers=names, grid=TaskGrid(tuple(SUITE)), policies={NAME: policies} if policies else {})
+        weights = {name: file_hash(found.file) for name, found in made.items() if isinstance(found, LearnedForms)}
+        origins = {name: origin_of(name, found, TASK_SCHEDULERS, NAME) for name, found in made.items()}
+        return RankedField(
+            schedulers=names,
+            grid=TaskGrid(tuple(SUITE)),
+            made=made_by({DEVICE: PLAY}, {NAME: origins}, weights={NAME: weights}),
+        )
 
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
         return {NAME: ["Costs are times over those of the bulk-synchronous form with 32 tasks a block."]}

@@ -8,7 +8,7 @@ from typing import Final
 
 from gpusched_env.agents.task_queues.learned import NAME
 from gpusched_env.devices.task_queues import make_task_device
-from gpusched_env.envs.task_queues.env import level_by_level_us
+from gpusched_env.envs.task_queues.level_by_level import level_by_level_us
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.task_queues.schedulers import new_task_scheduler
 from gpusched_env.task_queues.session import run_tasks_of

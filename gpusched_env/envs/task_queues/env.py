@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any, Final, Literal, NoReturn
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.task_queues.features import COLUMNS_NOTE, TaskFeature, encode
+from gpusched_env.envs.task_queues.level_by_level import level_by_level_us
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.task_queues.form import FETCHES, Form
 from gpusched_env.task_queues.session import INTERVAL_US, TaskSession
@@ -215,11 +215,3 @@ def _known(name: str) -> str:
     if name not in (RANDOM, *SUITE):
         raise InputError(f"problem is {name!r}; {did_you_mean(name, (RANDOM, *SUITE))}")
     return name
-
-
-@functools.lru_cache(64)
-def level_by_level_us(name: str, seed: int, gpus: int = 1) -> float:
-    """How long a problem takes bulk-synchronously with 32 tasks a block, on so many GPUs."""
-    session = TaskSession(kept_problem(name, seed, gpus), make_task_device("compiled"))
-    session.begin(Form("bulk-synchronous"))
-    return session.finish() / 1e6

@@ -1,0 +1,142 @@
+"""What an episode was made by, as hashes of the sources and data that it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gpusched_env.baselines.at_intervals import PREFIX as INTERVAL
+from gpusched_env.baselines.at_intervals import rule_and_interval
+from gpusched_env.baselines.pass_through import PassThrough
+from gpusched_env.baselines.registered import Registered
+from gpusched_env.baselines.spec import parse_spec
+from gpusched_env.baselines.tuning import PREFIX as TUNED
+from gpusched_env.baselines.tuning import tuned_spec
+from gpusched_env.closure import PACKAGE
+from gpusched_env.experiments.lib.sources import LENGTH, closure_of, hash_of
+from gpusched_env.experiments.lib.trained import is_learned, path_and_options
+from gpusched_env.experiments.ranking import bound
+from gpusched_env.experiments.ranking.episodes import RankedEpisode
+from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.scenarios.building import load_workload
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.workload.workload import is_workload_path
+
+PARTS: Final = ("physics", "scheduler", "data", "weights")
+Hashes = tuple[str | None, ...]
+"""Of an episode, in the order of :data:`PARTS`; ``None``: not known, or there is nothing of the kind."""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Hashes of what the episodes of a result file were made by; empty: it is not known."""
+
+    physics: dict[str, str] = {}
+    """By device: the device, the environment of play, metrics and cost."""
+    schedulers: dict[str, dict[str, str]] = {}
+    """By scenario and scheduler: its sources beyond the physics, and its options."""
+    data: dict[str, dict[str, str]] = {}
+    """By scenario and variant: the scenario as it is played, its workloads and GPU."""
+    weights: dict[str, dict[str, str]] = {}
+    """By scenario and trained scheduler: SHA-256 of its policy's file."""
+
+    def of(self, cell: RankedEpisode) -> Hashes:
+        """Those of an episode."""
+        scenario, name = cell.scenario, cell.scheduler
+        schedulers, data, weights = (of.get(scenario, {}) for of in (self.schedulers, self.data, self.weights))
+        return self.physics.get(cell.device), schedulers.get(name), data.get(cell.variant), weights.get(name)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a scheduler comes from."""
+
+    roots: list[str | Path]
+    """Modules of the package, and files of the user."""
+    options: list[str] = field(default_factory=list)
+
+
+ALONE_ORIGIN: Final = Origin([PassThrough.__module__, Path(bound.__file__)])
+"""Of the episodes with every tenant alone."""
+
+
+def made_by(
+    physics: Mapping[str, Sequence[str]],
+    schedulers: Mapping[str, Mapping[str, Origin]],
+    *,
+    data: Mapping[str, Mapping[str, str]] | None = None,
+    weights: Mapping[str, Mapping[str, str]] | None = None,
+) -> Made:
+    """The hashes of what is there now.
+
+    Args:
+        physics: by device the modules that play an episode.
+        schedulers: by scenario and name.
+        data, weights: as :class:`Made` has them.
+    """
+    under = {device: closure_of(roots) for device, roots in physics.items()}
+    common = frozenset.intersection(*under.values())
+    return Made(
+        physics={device: hash_of(files) for device, files in under.items()},
+        schedulers={
+            scenario: {name: hash_of(closure_of(of.roots, common), *of.options) for name, of in origins.items()}
+            for scenario, origins in schedulers.items()
+        },
+        data={scenario: dict(of) for scenario, of in (data or {}).items()},
+        weights={scenario: dict(of) for scenario, of in (weights or {}).items() if of},
+    )
+
+
+def origin_of(name: str, made: object, registered: Registered[Any], scenario: str) -> Origin:
+    """Where a scheduler comes from.
+
+    Args:
+        name: of it, as rankings have it.
+        made: the scheduler that the name stands for.
+        registered: the game's hand-written ones.
+        scenario: whose tuned options are meant.
+    """
+    if name.startswith(INTERVAL):
+        rule, interval_us = rule_and_interval(name)
+        within = origin_of(rule, made, registered, scenario)
+        return Origin([type(made).__module__, *within.roots], [f"{interval_us}", *within.options])
+    if is_learned(name):
+        return Origin([type(made).__module__], _texts(path_and_options(name)[1]))
+    given, options = parse_spec(tuned_spec(name, scenario) if name.startswith(TUNED) else name)
+    if ":" in given:
+        place, _, what = given.rpartition(":")
+        module = sys.modules.get(place)
+        root: str | Path = (
+            place if place.startswith(f"{PACKAGE}.") else Path(getattr(module, "__file__", None) or place)
+        )
+        return Origin([root], [what, *_texts(options)])
+    maker: Any = registered.maker(given)
+    members = [registered.maker(parse_spec(spec)[0]).__module__ for spec in getattr(made, "portfolio", ())]
+    return Origin([maker.__module__, *members], [maker.__qualname__, *_texts(options)])
+
+
+def data_hash(scenario: Scenario) -> str:
+    """Of a scenario as it is played, of its workloads and its GPU, wherever their files are."""
+    plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(scenario, workload_sets=None))
+    plain["gpu"] = msgspec.to_builtins(load_gpu(scenario.gpu))
+    digest = hashlib.sha256()
+    for tenant in plain["tenants"]:
+        digest.update(msgspec.json.encode(load_workload(tenant["workload"])))
+        if is_workload_path(tenant["workload"]):
+            tenant["workload"] = Path(tenant["workload"]).name
+    digest.update(msgspec.json.encode(plain, order="sorted"))
+    return digest.hexdigest()[:LENGTH]
+
+
+def differing(before: Hashes, now: Hashes) -> list[str]:
+    """Which of :data:`PARTS` differ."""
+    return [part for part, old, new in zip(PARTS, before, now, strict=True) if old != new]
+
+
+def _texts(options: Mapping[str, str]) -> list[str]:
+    return [f"{option}={value}" for option, value in sorted(options.items())]
