@@ -159,12 +159,11 @@ def rank_page(
     title: Annotated[str, typer.Option(help="Of the page.")] = "Rankings",
 ) -> None:
     """Write a page of rankings from their result files, and beside it its figure and all tables as CSV."""
-    from gpusched_env.experiments.lib.files import write_file
+    from gpusched_env.experiments.lib.pages import write_page
     from gpusched_env.experiments.ranking.lead import pages
-    from gpusched_env.experiments.ranking.result import read_ranking
+    from gpusched_env.experiments.ranking.result import read_rankings
 
-    for name, content in pages([read_ranking(file) for file in files], docs, title).items():
-        write_file(docs.parent / name, content, "--docs")
+    write_page(docs, pages(list(read_rankings(files).values()), docs, title), files)
 
 
 def headroom_page(
@@ -172,9 +171,8 @@ def headroom_page(
     docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
 ) -> None:
     """Write a page of what scenarios leave to be gained, and beside it its figure."""
-    from gpusched_env.experiments.lib.files import write_file
+    from gpusched_env.experiments.lib.pages import write_page
     from gpusched_env.experiments.ranking.headroom import pages
-    from gpusched_env.experiments.ranking.result import read_ranking
+    from gpusched_env.experiments.ranking.result import read_rankings
 
-    for name, content in pages([read_ranking(file) for file in files], docs).items():
-        write_file(docs.parent / name, content, "--docs")
+    write_page(docs, pages(list(read_rankings(files).values()), docs), files)

@@ -55,6 +55,6 @@ def reproduce(
             beside[f"{name}-{attachment}.csv"] = rows.to_csv(index=False, float_format="%.6g").encode()
         for folder in folders:
             for file, content in beside.items():
-                write_file(folder / file, content, "--docs")
+                write_file(folder / file, content, f"{file} beside --docs")
     typer.echo(result.summary_line())
     raise typer.Exit(0 if result.holds else 1)

@@ -52,17 +52,15 @@ def results_command(
     """
     from gpusched_env.agents.manifest import check_agent
     from gpusched_env.agents.shipped import FOLDER, shipped_names
-    from gpusched_env.experiments.lib.files import write_file
-    from gpusched_env.experiments.ranking.result import read_ranking
+    from gpusched_env.experiments.lib.pages import write_page
+    from gpusched_env.experiments.ranking.result import read_rankings
     from gpusched_env.experiments.results.curves import read_curves
     from gpusched_env.experiments.results.page import page
 
-    rankings = {str(file): read_ranking(file) for file in files}
+    rankings = {str(file): ranking for file, ranking in read_rankings(files).items()}
     manifests = [check_agent(FOLDER, name) for name in shipped_names()]
     text, pictures = page(rankings, {str(file): read_curves(file) for file in curves or []}, manifests, docs)
-    for name, picture in pictures.items():
-        write_file(docs.parent / name, picture, "--docs")
-    write_file(docs, text, "--docs")
+    write_page(docs, {docs.name: text, **pictures}, [*files, *(curves or [])])
 
 
 def ship_command(

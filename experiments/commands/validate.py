@@ -148,17 +148,15 @@ def _live(
         _write_page([found], docs)
 
 
-def _write_page(lives: Sequence[Live], docs: Path) -> None:
+def _write_page(lives: Sequence[Live], docs: Path, inputs: Sequence[Path] = ()) -> None:
     """The page, and beside it its picture and the long tables."""
-    from gpusched_env.experiments.lib.files import writing
+    from gpusched_env.experiments.lib.pages import write_page
     from gpusched_env.experiments.live import page
     from gpusched_env.experiments.live.figure import live_svg
 
-    picture, tables = docs.with_suffix(".svg"), docs.with_name(f"{docs.stem}-tables.md")
-    with writing(("--docs", docs), ("picture", picture), ("tables", tables)) as write:
-        write("picture", live_svg(lives))
-        write("tables", page.tables_markdown(lives, docs.name))
-        write("--docs", page.markdown(lives, picture.name, tables.name))
+    picture, tables = f"{docs.stem}.svg", f"{docs.stem}-tables.md"
+    long = page.tables_markdown(lives, docs.name)
+    write_page(docs, {docs.name: page.markdown(lives, picture, tables), picture: live_svg(lives), tables: long}, inputs)
 
 
 def _recordings(folder: Path, gpu: str, ablation: bool, workers: int | None) -> Validation:
@@ -185,4 +183,4 @@ def live_page(
     """Write a page of schedulers on a real GPU beside what was predicted, with picture and tables, from results."""
     from gpusched_env.experiments.live.result import read_live
 
-    _write_page([read_live(file) for file in files], docs)
+    _write_page([read_live(file) for file in files], docs, files)

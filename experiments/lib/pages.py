@@ -6,7 +6,8 @@ import base64
 import functools
 import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -14,11 +15,50 @@ from markupsafe import Markup
 
 from gpusched_env.display.table import Table
 from gpusched_env.display.words import counted
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.files import PAGE_OPTION, made_by, writing
 
 
 def page(template: str, **values: Any) -> str:
     """The file ``template`` with ``values`` filled in; values of HTML pages are escaped, except for tables and SVG."""
     return _environment().get_template(template).render(**values).rstrip() + "\n"
+
+
+def write_page(docs: Path, contents: Mapping[str, bytes | str], inputs: Iterable[Path] = ()) -> None:
+    """Write a page and what belongs beside it, in place of an earlier page of the same command.
+
+    Args:
+        docs: the page.
+        contents: by file name, the page among them.
+        inputs: files that it was made from.
+
+    Raises:
+        InputError: a file cannot be written, or is an input or what something else made.
+    """
+    if docs.suffix != ".md":
+        raise InputError(f"{PAGE_OPTION} {docs}: a page is written as Markdown; name a file that ends in .md")
+    made = {docs.parent / name: text.encode() if isinstance(text, str) else text for name, text in contents.items()}
+    before, now = made_by(docs) if docs.is_file() else None, made_by(made[docs])
+    if docs.is_file() and before != now:
+        what = "no page of a command" if before is None else f"a page of {before}"
+        raise InputError(f"{PAGE_OPTION} {docs}: is there already and {what}; name another file")
+    given = {path.resolve() for path in inputs}
+    for path in made:
+        if path.resolve() in given:
+            raise InputError(
+                f"{PAGE_OPTION} {docs}: {path} is one of the files that it is made from; name another file"
+            )
+        if path != docs and path.exists() and before is None:
+            raise InputError(
+                f"{PAGE_OPTION} {docs}: {path}, which belongs beside it, is there already; name another file"
+            )
+    with writing(*((_option(path, docs), path) for path in made), overwrite=True) as write:
+        for path, content in made.items():
+            write(_option(path, docs), content)
+
+
+def _option(path: Path, docs: Path) -> str:
+    return PAGE_OPTION if path == docs else f"{path.name} beside {PAGE_OPTION}"
 
 
 def about(text: str | None) -> str:

@@ -15,7 +15,7 @@ from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Standing, standings
 from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.ranking.headroom import headroom
-from gpusched_env.experiments.ranking.result import Ranking, read_ranking
+from gpusched_env.experiments.ranking.result import Ranking, check_alike, read_ranking
 from gpusched_env.experiments.reference.docstrings import pipe_table
 
 HEAD: Final = """\
@@ -131,6 +131,7 @@ def _own(paths: Iterable[Path]) -> Iterable[tuple[Path, Ranking]]:
         except InputError:
             continue  # A file of another kind: learning curves, runs on a real GPU.
         if ranking.workloads == "own" and ranking.gpu is None and not ranking.settings:
+            check_alike(ranking, str(path))
             yield path, ranking
 
 

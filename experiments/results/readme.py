@@ -12,7 +12,7 @@ import numpy as np
 from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.statistics import standings
 from gpusched_env.experiments.lib.trained import LEARNED
-from gpusched_env.experiments.ranking.result import Ranking, read_ranking
+from gpusched_env.experiments.ranking.result import Ranking, read_rankings
 from gpusched_env.experiments.reference.leaderboard import is_published
 
 RESULTS = Path("docs/results/InferenceBesideTraining-own-all.json")
@@ -96,5 +96,6 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m gpusched_env.experiments.results.readme README.md")
     readme = Path(sys.argv[1])
-    served = {name: read_ranking(path) for name, path in serving_files().items()}
-    readme.write_text(updated(readme.read_text(encoding="utf-8"), read_ranking(RESULTS), served), encoding="utf-8")
+    read = read_rankings([RESULTS, *serving_files().values()])
+    served = {name: read[path] for name, path in serving_files().items()}
+    readme.write_text(updated(readme.read_text(encoding="utf-8"), read[RESULTS], served), encoding="utf-8")

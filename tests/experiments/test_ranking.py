@@ -19,7 +19,7 @@ from gpusched_env.experiments.lib.statistics import interquartile_mean, standing
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, RunCell
 from gpusched_env.experiments.ranking.lead import pages
 from gpusched_env.experiments.ranking.page import table
-from gpusched_env.experiments.ranking.replay import replay
+from gpusched_env.experiments.ranking.replay import field_of, first_cells, replay
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
@@ -188,14 +188,6 @@ def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
         assert "serving-One.svg" not in few, "two loads of its own workloads make no line"
 
 
-def test_a_file_of_another_version_is_not_continued(tmp_path: Path) -> None:
-    path = tmp_path / "ranking.json"
-    ranking = toy(path, 1)
-    path.write_bytes(encode_ranking(msgspec.structs.replace(ranking, versions={"gpusched-env": "0.0.0"})))
-    with pytest.raises(InputError, match=r"is of version 0\.0\.0"):
-        toy(path, 2, resume=True)
-
-
 def test_a_file_without_a_bound_gets_one(tmp_path: Path) -> None:
     path = tmp_path / "ranking.json"
     ranking = toy(path, 1)
@@ -244,7 +236,7 @@ def test_another_agent_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     policy = written(made_up("Toy"), tmp_path / "Toy.npz")
     agents = ["sjf", "learned"]
     first = rank(["Toy"], agents, [0], path, workers=1)
-    assert first.policies == {"Toy": {"learned": hashlib.sha256(policy.read_bytes()).hexdigest()}}
+    assert first.made[0].weights == {"Toy": {"learned": hashlib.sha256(policy.read_bytes()).hexdigest()}}
     assert ran == ["sjf", "learned", "alone"]
     rank(["Toy"], agents, [0], path, workers=1, resume=True)
     assert ran == ["sjf", "learned", "alone"], "all was there"
@@ -322,30 +314,41 @@ def test_fields_of_the_scenario_can_be_replaced(tmp_path: Path) -> None:
     assert "- Toy, own workloads, profiles.scatter=3, decision_us=50: 1 seed" in page
     assert "--set profiles.scatter=3 --set decision_us=50 --json" in page
     assert toy(path, 1, settings=settings, resume=True).episodes == ranking.episodes
-    anew = toy(path, 1, resume=True)
+    with pytest.raises(InputError, match=r"4 of 4 episodes of .* are of other settings and would be lost"):
+        toy(path, 1, resume=True)
+    with pytest.raises(InputError, match=r"2 of 4 episodes of .* are not of these scenarios, schedulers and seeds"):
+        rank(["Toy"], ["sjf"], [0], path, workers=1, settings=settings, resume=True)
+    assert read_ranking(path).episodes == ranking.episodes
+    anew = toy(path, 1, resume=True, overwrite=True)
     assert anew.episodes != ranking.episodes, "other episodes are not kept"
 
 
 def test_a_replay_says_what_came_out_otherwise() -> None:
     ranking = rank("Toy", ["pass-through", "sjf"], 2)
-    everything = replay(ranking, 5, workers=1)
+    now = field_of(ranking)
+    everything = replay(ranking, now, first_cells(ranking, 5), workers=1)
     assert (everything.episodes, everything.close, everything.differences) == (6, 0, []), "with every tenant alone, too"
     first = ranking.episodes[0]
     ranking.episodes[0] = msgspec.structs.replace(first, cost=first.cost * (1.0 - 2e-12), jobs_rejected=None)
-    found = replay(ranking, 1, workers=1)
+    found = replay(ranking, now, first_cells(ranking, 1), workers=1)
     assert (found.episodes, found.close) == (3, 0)
     (difference,) = found.differences
     assert (difference.episode, difference.figure, difference.played) == (first.cell, "cost", first.cost)
-    with pytest.raises(InputError, match="seeds is 0"):
-        replay(ranking, 0)
 
 
 def test_an_interrupted_replay_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "toy.json"
-    cut = toy(path, 1)
-    cut.episodes = cut.episodes[:-1]
-    monkeypatch.setattr("gpusched_env.experiments.ranking.replay.rank", lambda *given, **options: cut)
-    done = CliRunner().invoke(app, ["rank-replay", str(path), str(path)])
+    toy(path, 1)
+    run_cell, ran = RunCell.__call__, []
+
+    def interrupted(self: RunCell, cell: RankedEpisode) -> EpisodeCost:
+        ran.append(cell)
+        if len(ran) > 3:
+            raise KeyboardInterrupt
+        return run_cell(self, cell)
+
+    monkeypatch.setattr(RunCell, "__call__", interrupted)
+    done = CliRunner().invoke(app, ["rank-replay", str(path), str(path), "--workers", "1"])
     assert done.exit_code == 130
     assert f"{path}: 3 episodes; interrupted\n3 episodes of 2 files" in done.stdout
 
@@ -356,7 +359,7 @@ def test_a_replay_bears_what_another_processor_rounds_otherwise(
 ) -> None:
     path = tmp_path / "toy.json"
     ranking = toy(path, 1)
-    figures = replay(ranking, 1, workers=1).exact
+    figures = replay(ranking, field_of(ranking), first_cells(ranking, 1), workers=1).exact
     first = ranking.episodes[0]
     ranking.episodes[0] = msgspec.structs.replace(first, cost=first.cost * factor)
     path.write_bytes(encode_ranking(ranking))

@@ -1,0 +1,150 @@
+"""Hashes of what something is made by: what changes them, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpusched_env import closure
+from gpusched_env.experiments.lib import sources
+from gpusched_env.experiments.lib.sources import closure_of, hash_of
+
+DEVICE = '''"""A device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpusched_env.hardware.law import law
+from gpusched_env.devices import make
+
+if TYPE_CHECKING:
+    from gpusched_env.display.chart import Chart
+
+RATES = "rates.json"
+
+
+def play(kernels: int) -> int:
+    """Plays."""
+    from gpusched_env.hardware.late import late
+
+    return law(kernels) + late(kernels)  # both
+'''
+FILES = {
+    "__init__.py": "from gpusched_env.hardware.elsewhere import elsewhere\n",
+    "hardware/__init__.py": "",
+    "hardware/law.py": "def law(kernels):\n    return kernels\n",
+    "hardware/late.py": "def late(kernels):\n    return 2\n",
+    "hardware/elsewhere.py": "",
+    "devices/__init__.py": "def other():\n    from gpusched_env.hardware import elsewhere\n",
+    "devices/device.py": DEVICE,
+    "display/chart.py": "class Chart: ...\n",
+    "data/rates.json": "{}",
+    "data/others.json": "{}",
+    "baselines/base.py": "BASE = 1\n",
+    "baselines/one.py": "from gpusched_env.baselines.base import BASE\nfrom gpusched_env.hardware import law\n",
+    "baselines/two.py": "from gpusched_env.baselines.base import BASE\n",
+    "baselines/registry.py": "from gpusched_env.baselines import one, two\n",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    root = tmp_path / "gpusched_env"
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    caches = (closure.source, sources._parsed, sources._shipped, sources._shipped_data)
+    for module in (closure, sources):
+        monkeypatch.setattr(module, "ROOT", root)
+    for cache in caches:
+        cache.cache_clear()
+    yield root
+    for cache in caches:
+        cache.cache_clear()
+
+
+def names(*roots: str | Path) -> list[str]:
+    return sorted(sources._name(path) for path in closure_of(roots))
+
+
+def now(module: str) -> str:
+    return hash_of(closure_of([f"gpusched_env.{module}"]))
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_a_closure_has_what_functions_import_and_data_but_no_facade(package: Path) -> None:
+    found = names("gpusched_env.devices.device")
+    laws = ["__init__", "elsewhere", "late", "law"]
+    devices = ["devices/__init__.py", "devices/device.py"]
+    assert found == ["data/rates.json", *devices, *(f"hardware/{name}.py" for name in laws)]
+    edit(package / "devices" / "device.py", "from gpusched_env.devices import make\n", "")
+    assert "hardware/elsewhere.py" not in names("gpusched_env.devices.device"), "it only lies in the package"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# both", "# of them"),
+        ('    """Plays."""\n', ""),
+        ('"""A device."""', '"""Devices.\n\nSeveral.\n"""'),
+        ("law(kernels) + late(kernels)", "(law(kernels)\n            + late( kernels ))"),
+        ("    from gpusched_env.display.chart import Chart", "    from gpusched_env.display.chart import Chart, Bar"),
+    ],
+)
+def test_comments_docstrings_and_formatting_change_nothing(package: Path, old: str, new: str) -> None:
+    before = now("devices.device")
+    edit(package / "devices" / "device.py", old, new)
+    assert now("devices.device") == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changed"),
+    [
+        ("devices/device.py", "law(kernels) +", "law(kernels) -", ["devices.device"]),
+        ("devices/device.py", "kernels: int", "kernels: float", ["devices.device"]),
+        ("hardware/late.py", "2", "3", ["devices.device"]),
+        ("hardware/law.py", "return kernels", "return -kernels", ["devices.device", "baselines.one"]),
+        ("data/rates.json", "{}", "[]", ["devices.device"]),
+        ("data/others.json", "{}", "[]", []),
+        ("display/chart.py", "...", "pass", []),
+        ("baselines/base.py", "1", "1.0", ["baselines.one", "baselines.two"]),
+        ("baselines/two.py", "import BASE", "import BASE as B", ["baselines.two"]),
+    ],
+)
+def test_what_else_is_edited_changes_those_that_import_it(
+    package: Path, file: str, old: str, new: str, changed: list[str]
+) -> None:
+    modules = ("devices.device", "baselines.one", "baselines.two")
+    before = {module: now(module) for module in modules}
+    edit(package / file, old, new)
+    assert [module for module in modules if now(module) != before[module]] == changed
+
+
+def test_files_of_a_user_count_with_what_they_import_and_read(package: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    (own / "tools").mkdir(parents=True)
+    (own / "tools" / "__init__.py").write_text("from .deep import DEPTH\n")
+    (own / "tools" / "deep.py").write_text("DEPTH = 1\n")
+    (own / "near.py").write_text("import numpy\n")
+    (own / "table.csv").write_text("1,2\n")
+    file = own / "mine.py"
+    file.write_text(
+        "import math, near\nfrom tools import DEPTH\nfrom gpusched_env.baselines import two\nTABLE = 'table.csv'\n"
+    )
+    assert names(file) == [
+        *("__init__.py", "baselines/base.py", "baselines/two.py", "deep.py", "mine.py", "near.py", "table.csv"),
+    ]
+    before = hash_of(closure_of([file]))
+    (own / "tools" / "deep.py").write_text("DEPTH = 22\n")
+    after = hash_of(closure_of([file]))
+    assert after != before
+    assert hash_of(closure_of([file]), "depth=3") not in (before, after)
+    assert closure_of([file], closure_of([own / "near.py"])) == closure_of([file]) - {own / "near.py"}
