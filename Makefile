@@ -27,10 +27,12 @@ NOTEBOOKS := $(wildcard experiments/notebooks/*.ipynb)
 EXECUTED := $(if $(filter off,$(EXECUTE)),,$(NOTEBOOKS:experiments/notebooks/%=build/notebooks/%))
 
 RANKINGS := $(wildcard $(addprefix docs/results/,*.json engine/*.json headroom/*.json saturated/*.json serving/*.json tiles/*.json))
+# Episodes of the sample: about a minute.
+SAMPLE ?= 16
 PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-blocks fleet-rates gpucolo \
 	gpucolo-fleet recordings shared-memory-agent spawn task-queue-agent
 
-.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results again docs docs-serve reference clean
+.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results again replay-sample docs docs-serve reference clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -43,7 +45,8 @@ help:
 	@echo "make format     let ruff format and fix what it can"
 	@echo "make bench      benchmarks, as ratios measured side by side"
 	@echo "make results    the page of trained agents, docs/results.md, from the result files in docs/results"
-	@echo "make again      plays a part of every result file and all papers again, and says what comes out otherwise"
+	@echo "make again      plays all that result files have of other sources, and all papers, and says what comes out otherwise"
+	@echo "make replay-sample  plays some episodes of all result files again, others for each commit"
 	@echo "make docs       the site of the pages in docs, with a search, into $(DOCS_OUT)"
 	@echo "make reference  pages of the interface, schedulers and leaderboard, from docstrings and result files"
 	@echo "make docs-serve the same, shown on http://localhost:$(DOCS_PORT)"
@@ -112,14 +115,18 @@ results: install-dev
 	$(BIN)/gpusched results $(wildcard docs/results/*.json) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json)) --docs docs/results.md
 
-# Ends with an error where the simulator says another figure than when result files and pages were written. Status 1 of
+# Ends with an error where the simulator says another figure than when result files and pages were written. What is equal
+# is noted in the result files, and not played the next time. Status 1 of
 # a paper is none: some of its figures do not come out, as its page says; a page that is not written is missing then.
 again: install-dev
-	$(BIN)/gpusched rank-replay $(RANKINGS)
+	$(BIN)/gpusched rank-replay $(RANKINGS) --note
 	for paper in $(PAPERS); do \
 		rm -f docs/$$paper.md; $(BIN)/gpusched reproduce $$paper --docs docs/$$paper.md || test $$? = 1 || exit 2; done
 	$(MAKE) results reference
-	git diff --exit-code --stat -- docs
+	git diff --exit-code --stat -- docs ':!docs/results'
+
+replay-sample: install-dev
+	$(BIN)/gpusched rank-replay $(RANKINGS) --sample $(SAMPLE) --draw "$$(git rev-parse HEAD)"
 
 build/notebooks/%.ipynb: experiments/notebooks/%.ipynb | $(VENV)/.dev
 	$(BIN)/python -m pytest -q -k $* tests/test_notebooks.py

@@ -13,17 +13,13 @@ import os
 import re
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-
-try:
-    import fcntl
-except ModuleNotFoundError:  # Not on Windows.
-    fcntl = None  # type: ignore[assignment]
 
 from gpusched_env.errors import InputError
 from gpusched_env.reading import read_bytes
@@ -52,6 +48,9 @@ class HasSchema(Protocol):
         """Name and version of the file's format."""
         ...
 
+
+if sys.platform != "win32":
+    import fcntl
 
 T = TypeVar("T", bound=HasSchema)
 
@@ -153,7 +152,7 @@ def refuse_existing(file: Path | None, option: str, named: Path | None = None, *
     raise InputError(f"{option} {what} already; name another {other}, or replace it with --overwrite")
 
 
-def made_by(page: bytes | Path) -> str | None:
+def command_of(page: bytes | Path) -> str | None:
     """The command that made a page, by its first lines; ``None``: it is no such page."""
     head = page[:HEAD] if isinstance(page, bytes) else read_bytes(page)[:HEAD]
     found = _MADE_BY.search(head)
@@ -169,7 +168,7 @@ def held(path: Path, option: str) -> Iterator[None]:
     """
     with contextlib.ExitStack() as undo, _told(option, path):
         target = _resolved(path, option)
-        if fcntl is None or (target.exists() and not (target.is_file() or target.is_dir())):
+        if sys.platform == "win32" or (target.exists() and not (target.is_file() or target.is_dir())):
             yield
             return
         undo.enter_context(_parents(target))
@@ -253,7 +252,7 @@ def writing(*targets: tuple[str, Path | None], overwrite: bool = False) -> Itera
     for option, path in targets:
         if option in RESULT_OPTIONS:
             refuse_existing(path, option, overwrite=overwrite)
-        elif option == PAGE_OPTION and path is not None and path.is_file() and made_by(path) is None:
+        elif option == PAGE_OPTION and path is not None and path.is_file() and command_of(path) is None:
             raise InputError(f"{option} {path}: is there already and no page of a command; name another file")
     with contextlib.ExitStack() as stack:
         files = [(name, stack.enter_context(result_file(path, name))) for name, path in targets if path is not None]

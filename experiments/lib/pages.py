@@ -16,7 +16,7 @@ from markupsafe import Markup
 from gpusched_env.display.table import Table
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.files import PAGE_OPTION, made_by, writing
+from gpusched_env.experiments.lib.files import PAGE_OPTION, command_of, writing
 
 
 def page(template: str, **values: Any) -> str:
@@ -38,7 +38,7 @@ def write_page(docs: Path, contents: Mapping[str, bytes | str], inputs: Iterable
     if docs.suffix != ".md":
         raise InputError(f"{PAGE_OPTION} {docs}: a page is written as Markdown; name a file that ends in .md")
     made = {docs.parent / name: text.encode() if isinstance(text, str) else text for name, text in contents.items()}
-    before, now = made_by(docs) if docs.is_file() else None, made_by(made[docs])
+    before, now = command_of(docs) if docs.is_file() else None, command_of(made[docs])
     if docs.is_file() and before != now:
         what = "no page of a command" if before is None else f"a page of {before}"
         raise InputError(f"{PAGE_OPTION} {docs}: is there already and {what}; name another file")

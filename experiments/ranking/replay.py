@@ -141,8 +141,8 @@ def replay(
     return found
 
 
-def first_cells(ranking: Ranking, seeds: int) -> list[RankedEpisode]:
-    """The episodes of the first ``seeds`` seeds."""
+def first_cells(ranking: Ranking, seeds: int | None) -> list[RankedEpisode]:
+    """The episodes of the first ``seeds`` seeds, or of all."""
     first = set(ranking.seeds[:seeds])
     return [episode.cell for episode in ranking.episodes if episode.cell.seed in first]
 

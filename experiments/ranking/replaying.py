@@ -20,7 +20,7 @@ from gpusched_env.experiments.ranking.replay import (
     stale,
     stale_rows,
 )
-from gpusched_env.experiments.ranking.result import Ranking, read_ranking
+from gpusched_env.experiments.ranking.result import read_ranking
 
 DEAR: Final = ("hindsight", "offline-search", "plan", "cusync-search")
 """Schedulers that simulate or search before they decide."""
@@ -61,31 +61,33 @@ class Replaying:
                 self._play(file, seeds)
 
     def sample(self, files: Sequence[Path], number: int, draw: str) -> None:
-        """So many episodes of all files together, mostly of fast schedulers; the same for equal ``draw``."""
+        """So many episodes of all files together, mostly of fast schedulers, each file as likely as another.
+
+        ``draw``: equal ones give the same sample.
+        """
         rankings = {file: read_ranking(file) for file in files}
         rows = [(file, episode.cell) for file, ranking in rankings.items() for episode in ranking.episodes]
         drawn = random.Random(draw)
         # The smallest of exponential variates: a draw without replacement in proportion to the weights.
-        waits = [drawn.expovariate(_weight(cell)) for _, cell in rows]
+        waits = [drawn.expovariate(_weight(cell) / len(rankings[file].episodes)) for file, cell in rows]
         chosen: dict[Path, list[RankedEpisode]] = {}
         for place in sorted(range(len(rows)), key=waits.__getitem__)[:number]:
             chosen.setdefault(rows[place][0], []).append(rows[place][1])
         for file in sorted(chosen):
             if self.total.complete:
-                self._replay(file, rankings[file], chosen[file])
+                self._replay(file, chosen[file])
 
     def _play(self, file: Path, seeds: int | None) -> None:
-        ranking = read_ranking(file)
-        self._replay(
-            file, ranking, first_cells(ranking, len(ranking.seeds) if seeds is None and self.note else seeds or 1)
-        )
+        self._replay(file, first_cells(read_ranking(file), seeds or (None if self.note else 1)))
 
-    def _replay(self, file: Path, ranking: Ranking, cells: Sequence[RankedEpisode]) -> None:
-        now = field_of(ranking)
+    def _replay(self, file: Path, cells: Sequence[RankedEpisode]) -> None:
         if not self.note:
-            self._add(file, replay(ranking, now, cells, self.workers))
+            ranking = read_ranking(file)
+            self._add(file, replay(ranking, field_of(ranking), cells, self.workers))
             return
         with held(file, "--note"):
+            ranking = read_ranking(file)
+            now = field_of(ranking)
             left = {episode.cell for episode in stale(ranking, now.made)}
             notes = Notes(ranking, now.made, file, replace=self.replace)
             try:

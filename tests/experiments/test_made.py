@@ -199,7 +199,7 @@ def test_a_sample_is_of_all_files_and_another_with_every_draw(monkeypatch: pytes
     monkeypatch.setattr(
         Replaying,
         "_replay",
-        lambda self, file, ranking, cells: drawn.extend((file, cell.scheduler, cell.seed) for cell in cells),
+        lambda self, file, cells: drawn.extend((file, cell.scheduler, cell.seed) for cell in cells),
     )
 
     def sample(number: int, draw: str) -> list[tuple[Path, str, int]]:

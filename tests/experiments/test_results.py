@@ -20,6 +20,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.experiments.ranking.made import Made
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking
 from gpusched_env.experiments.results.page import check_policies, page
 from gpusched_env.experiments.results.summary import summaries, verdict
@@ -133,7 +134,7 @@ def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytes
     assert "Toy, 2 seeds, 2,000 decisions: mean cost 1.1 [1.04, 1.16]" in capsys.readouterr().out
     assert gpusched("ship", "runs/toy-0") == 0
     sha = read_manifest(tmp_path / "trained" / "Toy.json").sha256
-    (tmp_path / "many.json").write_bytes(encode_ranking(ranked(MANY, policies={"Toy": {"learned": sha}})))
+    (tmp_path / "many.json").write_bytes(encode_ranking(ranked(MANY, made=[Made(weights={"Toy": {"learned": sha}})])))
     (tmp_path / "all.json").write_bytes(encode_ranking(ranked(FEW)))
     command = ("results", "many.json", "all.json", "--curves", "curves.json", "--docs", "docs/results.md")
     assert gpusched(*command) == 0
@@ -176,7 +177,9 @@ def test_a_ranking_of_another_agent_is_refused(
 ) -> None:
     written(made_up("Toy"), training(tmp_path / "run", [1.0]) / "best.npz")
     assert gpusched("ship", "run") == 0
-    (tmp_path / "many.json").write_bytes(encode_ranking(ranked(MANY, policies={"Toy": {"learned": "0" * 64}})))
+    (tmp_path / "many.json").write_bytes(
+        encode_ranking(ranked(MANY, made=[Made(weights={"Toy": {"learned": "0" * 64}})]))
+    )
     assert gpusched("results", "many.json", "--docs", "docs/results.md") == 2
     assert "many.json: ranks another agent for Toy (SHA-256 000000000000...)" in capsys.readouterr().err
     assert not (tmp_path / "docs").exists()
@@ -186,7 +189,7 @@ def test_an_agent_of_a_scenario_s_own_goes_before_one_that_is_for_several() -> N
     made = read_manifest(shipped.FOLDER / "ServingPoisson.json")
     family = msgspec.structs.replace(made, scenario="Several", also=("Toy",), sha256="1" * 64)
     own = msgspec.structs.replace(made, scenario="Toy", also=(), sha256="0" * 64)
-    ranking = ranked(MANY, policies={"Toy": {"learned": "0" * 64}})
+    ranking = ranked(MANY, made=[Made(weights={"Toy": {"learned": "0" * 64}})])
     check_policies({"many.json": ranking}, [family, own])
     with pytest.raises(InputError, match="ranks another agent for Toy"):
         check_policies({"many.json": ranking}, [family])
@@ -246,7 +249,7 @@ def test_what_tuning_changed_on_workloads_that_it_did_not_see(tuned: Path) -> No
 
 def test_the_plane_of_protection_and_throughput(tuned: Path) -> None:
     costs = {**MANY, "reef": [11.0] * 4, "tuned:reef": [10.5] * 4}
-    placed = ranked(costs, policies={})
+    placed = ranked(costs, made=[])
     points = {"sjf": (4.0, 0.9), "reef": (1.5, 0.4), "tuned:reef": (1.2, 0.6), "learned": (1.1, 0.7)}
     placed.episodes = [
         msgspec.structs.replace(
