@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -50,6 +51,8 @@ class Tuning(msgspec.Struct, kw_only=True):
     """Trials of each scheduler that has something to tune, the defaults included; others have one."""
     seed: int
     """Of the search."""
+    made: dict[str, Any] = {}
+    """Hashes of what the episodes were made by, as in results of rankings; empty: it is not known."""
     trials: dict[str, list[Trial]]
     """By scheduler, in the order of the search, the defaults first."""
 

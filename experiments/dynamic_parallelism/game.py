@@ -105,6 +105,10 @@ class ChildLaunches:
             ranges=ranges,
             defaults={name: LAUNCH_SCHEDULERS.options(name) for name in names},
             check=make_launch_scheduler,
+            made=made_by(
+                {DEVICE: PLAY},
+                {NAME: {name: origin_of(name, make_launch_scheduler(name), LAUNCH_SCHEDULERS, NAME) for name in names}},
+            ),
         )
 
     def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> LaunchTraining:

@@ -89,6 +89,10 @@ class Fleets:
             ranges={name: ranges_of(make_dispatcher(name)) for name in names},
             defaults={name: DISPATCHERS.options(name) for name in names},
             check=make_dispatcher,
+            made=made_by(
+                {DEVICE: PLAY},
+                {NAME: {name: origin_of(name, make_dispatcher(name), DISPATCHERS, NAME) for name in names}},
+            ),
         )
 
     def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> FleetTraining:

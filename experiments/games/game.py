@@ -82,6 +82,8 @@ class TunedField:
     """Options by scheduler."""
     check: Callable[[str], object]
     """Raises InputError if a scheduler's options do not fit."""
+    made: Made
+    """What its episodes are made by."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -150,6 +150,7 @@ class Kernels:
             ranges={name: ranges_of(scheduler) for name, scheduler in made.items()},
             defaults={name: options_of(type(scheduler)) for name, scheduler in made.items()},
             check=lambda spec: check_scheduler(spec, loaded),
+            made=_made(problems, KernelGrid.devices, names, {}),
         )
 
     def configured(self, scenario: str | Scenario, given: dict[str, Any], gpu: str | None) -> TrainingConfig:

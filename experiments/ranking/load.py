@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpusched_env.display.palette import COLOURS
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.drawing import drawing
-from gpusched_env.experiments.ranking.result import Ranking
+from gpusched_env.experiments.ranking.result import Ranking, check_alike
 
 LOAD = "load="
 """The setting that a sweep changes."""
@@ -22,14 +22,21 @@ Sweep = dict[float, Ranking]
 
 
 def sweeps(rankings: Sequence[Ranking]) -> dict[str, Sweep]:
-    """By scenario, those of its own workloads and GPU that change nothing but the load, where there are enough."""
+    """By scenario, those of its own workloads and GPU that change nothing but the load, where there are enough.
+
+    Raises:
+        InputError: the same schedulers at several loads were made by different sources.
+    """
     found: dict[str, Sweep] = {}
     for ranking in rankings:
         only_load = len(ranking.settings) == 1 and ranking.settings[0].startswith(LOAD)
         if only_load and ranking.workloads == "own" and ranking.gpu is None:
             for scenario in ranking.variants:
                 found.setdefault(scenario, {})[float(ranking.settings[0].removeprefix(LOAD))] = ranking
-    return {scenario: dict(sorted(of.items())) for scenario, of in found.items() if len(of) >= FEWEST}
+    lines = {scenario: dict(sorted(of.items())) for scenario, of in found.items() if len(of) >= FEWEST}
+    for scenario, of in lines.items():
+        check_alike({f"{scenario} at load {load:g}": ranking for load, ranking in of.items()}, ("physics", "scheduler"))
+    return lines
 
 
 def goodput_table(scenario: str, sweep: Sweep) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -242,25 +242,29 @@ def read_rankings(paths: Iterable[Path]) -> dict[Path, Ranking]:
     """
     found = {path: read_ranking(path) for path in paths}
     for path, ranking in found.items():
-        check_alike(ranking, str(path))
+        check_alike({str(path): ranking})
     return found
 
 
-def check_alike(ranking: Ranking, where: str) -> None:
+def check_alike(rankings: Mapping[str, Ranking], parts: Sequence[str] = PARTS) -> None:
     """Whether the same physics and data made all episodes of a scenario, and the same scheduler all of its own.
 
+    Args:
+        rankings: that are compared with each other, by what errors call them.
+        parts: which must be the same.
+
     Raises:
-        InputError: names the scheduler; ``where``: the file.
+        InputError: they are not; names the scheduler.
     """
     common: dict[tuple[str, ...], set[str | None]] = {}
-    for episode in ranking.episodes:
+    for where, ranking, episode in ((w, r, e) for w, r in rankings.items() for e in r.episodes):
         cell, stands_for = episode.cell, ranking.hashes(episode)
         shared = ((cell.scenario, cell.device), (cell.scenario, cell.scheduler), (cell.scenario, cell.variant))
         places = (*shared, (cell.scenario, cell.scheduler))
         for number, (part, place) in enumerate(zip(PARTS, places, strict=True)):
             own = {hashes[number] for hashes in stands_for}
             both = common.setdefault((part, *place), own) & own
-            if not both:
+            if part in parts and not both:
                 raise InputError(
                     f"{where}: {cell.scheduler} on {cell.variant}, seed {cell.seed}: made by other {part} than others "
                     "that it is compared with; gpusched rank --resume, or rank-replay --note, makes them alike"

@@ -131,7 +131,7 @@ def _own(paths: Iterable[Path]) -> Iterable[tuple[Path, Ranking]]:
         except InputError:
             continue  # A file of another kind: learning curves, runs on a real GPU.
         if ranking.workloads == "own" and ranking.gpu is None and not ranking.settings:
-            check_alike(ranking, str(path))
+            check_alike({str(path): ranking})
             yield path, ranking
 
 

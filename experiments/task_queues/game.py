@@ -94,6 +94,10 @@ class TaskQueues:
             ranges={name: ranges_of(make_task_scheduler(name)) for name in names},
             defaults={name: TASK_SCHEDULERS.options(name) for name in names},
             check=make_task_scheduler,
+            made=made_by(
+                {DEVICE: PLAY},
+                {NAME: {name: origin_of(name, make_task_scheduler(name), TASK_SCHEDULERS, NAME) for name in names}},
+            ),
         )
 
     def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> FormTraining:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,11 @@ from gpusched_env.baselines.tuning import FIRST_SEED, SCHEMA, Trial, Tuning
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import Game, TunedField
 from gpusched_env.experiments.games.registry import game_of
-from gpusched_env.experiments.lib.files import read_struct, write_file
+from gpusched_env.experiments.lib.files import held, read_struct, write_file
 from gpusched_env.experiments.lib.grid import counting, run_grid
 from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.experiments.ranking.episodes import EpisodeCost
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.experiments.ranking.made import Made, differing
 from gpusched_env.experiments.tuning.draw import Drawn, defaults_in, next_trial, spec_of
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.versions import versions
@@ -67,11 +69,15 @@ def tune(
         seeds=field.seeds,
         budget=budget,
         seed=seed,
+        made=msgspec.to_builtins(field.made),
         trials={name: [] for name in field.ranges},
     )
-    if resume and path is not None and path.exists():
-        tuning.trials |= _trials_before(path, tuning)
-    _Search(game, field, tuning).run(path, workers, on_progress)
+    with contextlib.ExitStack() as stack:
+        if path is not None:
+            stack.enter_context(held(path, "--json"))
+            if resume and path.exists():
+                tuning.trials |= _trials_before(path, tuning)
+        _Search(game, field, tuning).run(path, workers, on_progress)
     return tuning
 
 
@@ -144,10 +150,26 @@ class _Search:
 
 
 def _trials_before(path: Path, tuning: Tuning) -> dict[str, list[Trial]]:
-    """Of the same search; whole rounds, since files are written after each."""
+    """Of the same search; whole rounds, since files are written after each.
+
+    Raises:
+        InputError: it is another one, or of other sources or data, or has schedulers besides, whose trials would be
+            lost.
+    """
     before = read_struct(path, Tuning, SCHEMA, "not a search for options", "gpusched tune --json writes one")
     same = ("scenario", "variants", "seeds", "seed", "budget")
     other = [name for name in same if getattr(before, name) != getattr(tuning, name)]
-    if other or before.versions.get("gpusched-env") != tuning.versions.get("gpusched-env"):
-        raise InputError(f"--resume: {path} is of another search ({', '.join(other) or 'version'}); name another file")
-    return {name: trials for name, trials in before.trials.items() if name in tuning.trials}
+    other += [name for name in before.trials if name not in tuning.trials]
+    then, now = (msgspec.convert(of.made, Made) for of in (before, tuning))
+    changed = set()
+    for name in before.trials:
+        cells = [
+            RankedEpisode(tuning.scenario, variant, name, device, 0)
+            for variant in tuning.variants
+            for device in now.physics
+        ]
+        changed |= {part for cell in cells for part in differing(then.of(cell), now.of(cell))}
+    if other or changed:
+        why = ", ".join([*other, *(f"other {part}" for part in sorted(changed))])
+        raise InputError(f"--resume: {path} is of another search ({why}); name another file")
+    return before.trials

@@ -13,10 +13,13 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.sources import closure_of
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.experiments.ranking.load import sweeps
 from gpusched_env.experiments.ranking.made import Made, made_by, origin_of
 from gpusched_env.experiments.ranking.replaying import Replaying
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking, read_rankings
 from gpusched_env.experiments.ranking.run import rank
+from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.scenarios.scenario import load_scenario
 
 OWN = """from gpusched_env.baselines.pass_through import PassThrough
@@ -210,6 +213,37 @@ def test_a_sample_is_of_all_files_and_another_with_every_draw(monkeypatch: pytes
     assert sample(5, "a") == sample(5, "a") != sample(5, "b")
     assert len(sample(5, "a")) == len(set(sample(5, "a"))) == 5
     assert set(sample(100, "a")) == {(f, s, n) for f in files for s in ("own.py:Own", "sjf", "alone") for n in range(3)}
+
+
+@pytest.mark.usefixtures("place")
+def test_a_search_for_options_goes_on_by_the_same_sources_only() -> None:
+    def search(budget: int = 1) -> None:
+        tune("PriorityFill", ["own.py:Own"], budget, path=FILE, workers=1, resume=True)
+
+    search()
+    before = FILE.read_bytes()
+    search()
+    edit("own.py", "Own(PassThrough)", "Own(ShortestJobFirst)")
+    with pytest.raises(InputError, match=r"ranking.json is of another search \(budget, other scheduler\)"):
+        search(2)
+    assert FILE.read_bytes() == before
+
+
+def test_loads_are_compared_by_the_same_sources_only() -> None:
+    made = [Made(physics={"compiled": "a"}), Made(physics={"compiled": "b"})]
+
+    def at(load: float, number: int) -> Ranking:
+        cell = RankedEpisode("Toy", "Toy", "sjf", "compiled", 0)
+        return Ranking(
+            **{"command": "", "versions": {}, "workloads": "own", "gpu": None, "schedulers": ["sjf"]},
+            **{"devices": ["compiled"], "seeds": [0], "variants": {"Toy": ["Toy"]}, "settings": [f"load={load}"]},
+            made=made,
+            episodes=[EpisodeCost(cell, 1.0, made=number)],
+        )
+
+    assert list(sweeps([at(0.5, 1), at(1.0, 1), at(1.5, 1)])) == ["Toy"]
+    with pytest.raises(InputError, match=r"Toy at load 1.5: sjf on Toy, seed 0: made by other physics"):
+        sweeps([at(0.5, 0), at(1.0, 0), at(1.5, 1)])
 
 
 @pytest.mark.usefixtures("place")
