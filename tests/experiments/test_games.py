@@ -29,6 +29,7 @@ from gpusched_env.experiments.games.kernels import Kernels
 from gpusched_env.experiments.games.registry import common_game, game_of, games
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.experiments.ranking.made import Made
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.reference import schedulers as page
 from gpusched_env.experiments.tuning.search import tune
@@ -94,7 +95,8 @@ class Fleet:
         return statistics.median(costs)
 
     def ranked(self, terms: RankingTerms) -> RankedField:
-        return RankedField(schedulers=list(terms.schedulers or SCHEDULERS.names()), grid=FleetGrid())
+        names = list(terms.schedulers or SCHEDULERS.names())
+        return RankedField(schedulers=names, grid=FleetGrid(), made=Made())
 
     def remarks(self, ranking: Any) -> dict[str, list[str]]:
         return {FLEET: [f"{len(ranking.episodes)} episodes."]}
@@ -107,6 +109,7 @@ class Fleet:
             ranges={name: {"cost": Range(1.0, 8.0)} for name in names},
             defaults={name: SCHEDULERS.options(name) for name in names},
             check=SCHEDULERS.make,
+            made=Made(),
         )
 
     def baselines(self, config: Any) -> list[str]:

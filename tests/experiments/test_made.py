@@ -9,8 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gpusched_env.baselines.registry import SCHEDULERS
+from gpusched_env.closure import ROOT
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
+from gpusched_env.experiments.games.kernels import PLAY
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.sources import closure_of
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
@@ -115,6 +117,25 @@ def test_a_search_stands_on_its_portfolio() -> None:
 def files_of(name: str) -> set[str]:
     roots = origin_of(name, new_scheduler(name), SCHEDULERS, "Toy").roots
     return {path.name for path in closure_of(roots)}
+
+
+def test_what_the_physics_are() -> None:
+    for device in ("compiled", "reference"):
+        files = {str(path.relative_to(ROOT)) for path in closure_of([f"gpusched_env.devices.{device}.device", *PLAY])}
+        laws = {"hardware/contention.py", "hardware/solo.py", "workload/host/threads.py", "scheduling/legality.py"}
+        costs = {"episodes/metrics.py", "scheduling/reward.py", "scheduling/costs.py", "scenarios/building.py"}
+        assert laws | costs | {"data/calibration/products.json", "workload/arrivals.py"} <= files
+        other = {"compiled": "reference", "reference": "compiled"}[device]
+        apart = (
+            f"devices/{other}",
+            "devices/cuda",
+            "display",
+            "workload/importers",
+            "experiments",
+            "baselines",
+            "agents",
+        )
+        assert not [file for file in files if file.startswith(apart)]
 
 
 def marked(ranking: Ranking, places: list[int]) -> None:
