@@ -89,7 +89,10 @@ def _parsed(path: Path, written_ns: int, size: int) -> _Source:
     if path.suffix != ".py":
         return _Source(hashlib.sha256(content).hexdigest())
     found = _Plain()
-    found.add(ast.parse(content), late=False)
+    try:
+        found.add(ast.parse(content), late=False)
+    except (SyntaxError, ValueError, RecursionError):  # Nothing that ran: it is only named in an import.
+        return _Source(hashlib.sha256(content).hexdigest())
     named = (file for text in sorted(found.strings) for file in _data_files(text, path))
     return _Source(
         hashlib.sha256("\n".join(found.parts).encode()).hexdigest(), tuple(dict.fromkeys(found.imports)), tuple(named)

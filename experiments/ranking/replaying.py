@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from gpusched_env.display.words import counted
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.games.game import RankedField
 from gpusched_env.experiments.lib.files import held
 from gpusched_env.experiments.ranking.episodes import RankedEpisode
 from gpusched_env.experiments.ranking.replay import (
@@ -20,9 +22,9 @@ from gpusched_env.experiments.ranking.replay import (
     stale,
     stale_rows,
 )
-from gpusched_env.experiments.ranking.result import read_ranking
+from gpusched_env.experiments.ranking.result import Ranking, read_ranking
 
-DEAR: Final = ("hindsight", "offline-search", "plan", "cusync-search")
+DEAR: Final = ("hindsight", "offline-best", "offline-search", "plan", "cusync-search")
 """Schedulers that simulate or search before they decide."""
 DEAR_SHARE: Final = 0.05
 """How often one of them is in a sample, in relation to others."""
@@ -47,7 +49,7 @@ class Replaying:
         episodes = 0
         for file in files:
             ranking = read_ranking(file)
-            now = field_of(ranking).made
+            now = _field(file, ranking).made
             episodes += len(stale(ranking, now))
             for row in stale_rows(ranking, now):
                 self.tell(f"{file}: {row}")
@@ -83,11 +85,11 @@ class Replaying:
     def _replay(self, file: Path, cells: Sequence[RankedEpisode]) -> None:
         if not self.note:
             ranking = read_ranking(file)
-            self._add(file, replay(ranking, field_of(ranking), cells, self.workers))
+            self._add(file, replay(ranking, _field(file, ranking), cells, self.workers))
             return
         with held(file, "--note"):
             ranking = read_ranking(file)
-            now = field_of(ranking)
+            now = _field(file, ranking)
             left = {episode.cell for episode in stale(ranking, now.made)}
             notes = Notes(ranking, now.made, file, replace=self.replace)
             try:
@@ -109,6 +111,13 @@ class Replaying:
         self.total.complete = found.complete
 
 
+def _field(file: Path, ranking: Ranking) -> RankedField:
+    try:
+        return field_of(ranking)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
 def _weight(cell: RankedEpisode) -> float:
-    name = cell.scheduler.removeprefix("tuned:").partition("(")[0]
+    name = cell.scheduler.partition("(")[0].rpartition(":")[2]
     return DEAR_SHARE if name in DEAR else 1.0

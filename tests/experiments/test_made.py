@@ -215,6 +215,15 @@ def test_what_comes_out_otherwise_is_told_and_replaced_only_when_asked() -> None
 
 
 @pytest.mark.usefixtures("place")
+def test_a_file_of_what_is_there_no_longer_is_named() -> None:
+    FILE.write_bytes(encode_ranking(msgspec.structs.replace(toy(), schedulers=["own.py:Gone"])))
+    for option in ("--stale", "--note"):
+        done = CliRunner().invoke(app, ["rank-replay", "ranking.json", option])
+        assert isinstance(done.exception, InputError)
+        assert str(done.exception).startswith("ranking.json: 'own.py:Gone': own.py has no 'Gone'")
+
+
+@pytest.mark.usefixtures("place")
 def test_a_sample_is_of_all_files_and_another_with_every_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     toy(3)
     Path("more.json").write_bytes(FILE.read_bytes())

@@ -142,6 +142,7 @@ def test_files_of_a_user_count_with_what_they_import_and_read(package: Path, tmp
     assert names(file) == [
         *("__init__.py", "baselines/base.py", "baselines/two.py", "deep.py", "mine.py", "near.py", "table.csv"),
     ]
+    (own / "near.py").write_text("print 'of another Python'")
     before = hash_of(closure_of([file]))
     (own / "tools" / "deep.py").write_text("DEPTH = 22\n")
     after = hash_of(closure_of([file]))
