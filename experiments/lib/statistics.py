@@ -3,7 +3,8 @@
 Intervals are percentiles of bootstrap draws (Efron & Tibshirani 1993, chapter 13), by :func:`scipy.stats.bootstrap`.
 Schedulers that ran on the same seeds are drawn together, since equal seeds mean equal arrivals. Rankings follow
 Agarwal et al., *Deep Reinforcement Learning at the Edge of the Statistical Precipice* (NeurIPS 2021): interquartile
-mean, probability of improvement, and seeds drawn apart within each variant of a scenario.
+mean and probability of improvement. Where there are several problems, these are what is drawn, each with all of its
+seeds: how a scheduler does on problems of this kind is the question, not how it does on these.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     finite = np.array([v for v in values if math.isfinite(v)])
     if len(finite) == 0:
         return Interval(math.nan, None, None, 0)
-    return _intervals(lambda own: own.mean(-1), [finite[None]])[0]
+    return _intervals(lambda own: own.mean(-1), finite[None, None])[0]
 
 
 def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> PairedDifference:
@@ -149,7 +150,7 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> Pai
     difference = mean_interval([v - b for v, b in pairs])
     if not pairs or math.fsum(b for _, b in pairs) == 0.0:
         return PairedDifference(difference, mean_interval([]))
-    relative = _intervals(lambda both: both.mean(-1) / both[1].mean(-1) - 1.0, [np.array(pairs).T])[0]
+    relative = _intervals(lambda both: both.mean(-1) / both[1].mean(-1) - 1.0, np.array(pairs).T[:, None])[0]
     return PairedDifference(difference, relative)
 
 
@@ -157,25 +158,22 @@ def standings(costs: Mapping[str, Floats], reference: str) -> list[Standing]:
     """Every scheduler, best mean first.
 
     Args:
-        costs: by scheduler, shape ``(variants, seeds)``, the same for all.
+        costs: by scheduler, shape ``(problems, seeds)``, the same for all. Intervals are over problems where there are
+            several, else over seeds.
         reference: the scheduler that others are compared with.
     """
     names = list(costs)
-    # A sample for each variant, of shape (schedulers, seeds): seeds are drawn within it, the same for all.
-    samples = list(np.stack([costs[name] for name in names], axis=1))
+    every = np.stack([costs[name] for name in names])
     r = names.index(reference)
-
-    def pooled(figure: Callable[[Floats], Floats]) -> list[Interval]:
-        return _intervals(lambda *drawn: figure(np.concatenate(drawn, axis=-1)), samples)
-
-    figures = (
-        pooled(lambda own: own.mean(-1)),
-        pooled(interquartile_mean),
-        pooled(lambda own: _ranks(own.mean(-1))),
-        pooled(lambda own: own.mean(-1) / own[r].mean(-1) - 1.0),
-        pooled(lambda own: ((own < own[r]) + 0.5 * (own == own[r])).mean(-1)),
+    figures: tuple[Callable[[Floats], Floats], ...] = (
+        lambda own: own.mean(-1),
+        interquartile_mean,
+        lambda own: _ranks(own.mean(-1)),
+        lambda own: own.mean(-1) / own[r].mean(-1) - 1.0,
+        lambda own: ((own < own[r]) + 0.5 * (own == own[r])).mean(-1),
     )
-    found = [Standing(name, *intervals) for name, *intervals in zip(names, *figures, strict=True)]
+    each = (_intervals(figure, every) for figure in figures)
+    found = [Standing(name, *intervals) for name, *intervals in zip(names, *each, strict=True)]
     return sorted(found, key=lambda standing: standing.mean.mean)
 
 
@@ -193,33 +191,38 @@ def _ranks(means: Floats) -> Floats:
     return lower
 
 
-def _intervals(figure: Callable[..., Floats], samples: Sequence[Floats]) -> list[Interval]:
+def _intervals(figure: Callable[[Floats], Floats], values: Floats) -> list[Interval]:
     """A figure of every scheduler with its interval.
 
     Args:
-        figure: takes samples of shape ``(schedulers, ..., seeds)``, gives shape ``(schedulers, ...)``.
-        samples: shape ``(schedulers, seeds)``; the seeds of each are drawn on their own.
+        figure: takes shape ``(schedulers, ..., episodes)``, gives shape ``(schedulers, ...)``.
+        values: shape ``(schedulers, problems, seeds)``. Problems are drawn, the same for all schedulers, or the seeds
+            of a single one.
     """
-    values = figure(*samples)
-    episodes = sum(sample.shape[-1] for sample in samples)
-    if max(sample.shape[-1] for sample in samples) < 2:
-        return [Interval(float(value), None, None, episodes) for value in values]
+    _, problems, seeds = values.shape
+    drawn, each = (problems, seeds) if problems > 1 else (seeds, 1)
+    units = values.reshape(len(values), drawn, each)
+    found = figure(values.reshape(len(values), -1))
+    if drawn < 2:
+        return [Interval(float(value), None, None, problems * seeds) for value in found]
     # A second of processor time, which one seed needs not.
     from scipy.stats import bootstrap
 
+    def resampled(picks: NDArray[np.int64], axis: int) -> Floats:
+        return figure(units[:, picks].reshape(len(units), *picks.shape[:-1], drawn * each))
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = bootstrap(
-            samples,
-            lambda *resampled, axis: figure(*resampled),
+        outcome = bootstrap(
+            [np.arange(drawn)],
+            resampled,
             n_resamples=RESAMPLES,
             confidence_level=LEVEL,
             method="percentile",
-            axis=-1,
             vectorized=True,
             rng=_RNG_SEED,
         )
-    bounds = zip(values, drawn.confidence_interval.low, drawn.confidence_interval.high, strict=True)
-    return [Interval(float(value), _defined(low), _defined(high), episodes) for value, low, high in bounds]
+    bounds = zip(found, outcome.confidence_interval.low, outcome.confidence_interval.high, strict=True)
+    return [Interval(float(value), _defined(low), _defined(high), problems * seeds) for value, low, high in bounds]
 
 
 def _defined(bound: float) -> float | None:
