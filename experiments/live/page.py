@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.labels import labels
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.lib.published import is_published
 from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, slowdown_of
-from gpusched_env.experiments.reference.leaderboard import is_published
 
 SHARE, TAU = "{:.1%}", "{:.2f}"
 
@@ -146,8 +147,10 @@ def agents(lives: Sequence[Live]) -> Table:
             for group in (published, others):
                 best = min(group, key=lambda name: means[name][0])
                 row += [f"{best} {_costs(means[best])}", _difference(means[agent], means[best])]
-            rows.append(row)
-    heads = ["scenario", "GPU", "agent", "best published", "agent against it", "best other", "agent against it"]
+            rows.append([*row, _worth(agent, game_of(scenario).plain_gpu, means)])
+    heads = [
+        "scenario", "GPU", "agent", "best published", "agent against it", "best other", "agent against it", "decisions",
+    ]  # fmt: skip
     note = (
         "Mean costs and differences, measured / predicted; who is best, by what was measured. So few seeds rank no "
         "equals. Agents were trained where deciding takes no time. Where Python launches, in slow motion, it takes "
@@ -198,6 +201,14 @@ def compiled_launches(lives: Sequence[Live]) -> Table:
         "the driver has it. A decision for an interval: from the view to when it stands; launches go on meanwhile."
     )
     return Table("Launching in compiled code", heads, rows, note=note)
+
+
+def _worth(agent: str, none: str, means: Mapping[str, Sequence[float]]) -> str:
+    """Whether an agent's decisions were worth what they take, by what was measured: beside the GPU without any."""
+    if none not in means:
+        return NONE
+    plain, own = means[none][0], means[agent][0]
+    return f"cost more than they gain ({none} {plain:.4g})" if own > plain else "gain more than they cost"
 
 
 def _costs(means: Sequence[float]) -> str:

@@ -74,7 +74,7 @@ def lead_table(rankings: Sequence[Ranking]) -> Table:
     for name, own in ratios.items():
         cells = []
         for title, (ranking, scenario) in columns.items():
-            reference = ranking.reference(scenario)
+            reference = ranking.cheapest(scenario)
             if title not in own:
                 cells.append(NONE)
             elif name == ranking.label(reference):
@@ -125,7 +125,7 @@ def _ratios(rankings: Sequence[Ranking]) -> Ratios:
     found: Ratios = {}
     for title, (ranking, scenario) in _columns(rankings).items():
         costs = ranking.costs(scenario, ranking.devices[0])
-        reference = float(costs[ranking.reference(scenario)].mean())
+        reference = float(costs[ranking.cheapest(scenario)].mean())
         for name, own in costs.items():
             found.setdefault(ranking.label(name), {})[title] = float(own.mean()) / reference
     return dict(sorted(found.items(), key=lambda item: float(np.mean(np.log(list(item[1].values()))))))

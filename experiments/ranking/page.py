@@ -28,14 +28,15 @@ SETS = {"own": "own workloads", "train": "training workloads", "held_out": "held
 
 EXPLANATION = """\
 Every scheduler ran the same seeds of every variant. `cost`: mean of the scenario's cost, lower is better. `rank`: by
-mean cost, where there are five seeds. `against`: one rule, the one that was cheapest on the training workloads, its
-options tuned there (`gpusched tune`), or without such a search the best hand-written one here. `difference`: of the
-mean from that one's, relative. `better`: probability of a lower cost than that one's on an episode. `urgent_p99`:
-turnaround over turnaround alone of the most urgent tenants. `best_effort`: mean progress of the others, 1 if nothing
-disturbs them. `goodput_per_s`: jobs within their objective a second. Names with `tuned:` have options that were
-searched on training workloads, others their published defaults. `low` and `high` are ends of 95 % intervals (bootstrap
-over seeds within variants, the same seeds for all). `alone (bound)`: if every tenant had the GPU to itself, with the
-same arrivals and durations. Nobody waits for anybody then, and a scheduler can hardly cost less.
+mean cost, where there are five seeds. `against`: the hand-written scheduler that was cheapest on these episodes, of
+those that were not told the truth. `difference`: of the mean from that one's, relative. `better`: probability of a
+lower cost than that one's on an episode. `urgent_p99`: turnaround over turnaround alone of the most urgent tenants.
+`best_effort`: mean progress of the others, 1 if nothing disturbs them. `goodput_per_s`: jobs within their objective a
+second. Names with `tuned:` have options that were searched on training workloads (`gpusched tune`), others their
+published defaults. `low` and `high` are ends of 95 % intervals (bootstrap over problems where there are several, else
+over seeds, the same for all; over fewer than five problems they are rough). `alone (bound)`: if every tenant had the
+GPU to itself, with the same arrivals and durations. Nobody waits for anybody then, and a scheduler can hardly cost
+less.
 """
 
 
@@ -57,7 +58,7 @@ def table(ranking: Ranking, scenario: str) -> Table:
         )
         for standing in ranking.standings(scenario)
     ]
-    heads = ["scheduler", "cost", "rank", f"against {ranking.label(ranking.reference(scenario))}", "better"]
+    heads = ["scheduler", "cost", "rank", f"against {ranking.label(ranking.cheapest(scenario))}", "better"]
     heads += [find_figure(figure, of_tenant=False).label for figure in shown]
     title = f"{scenario}, {workloads_of(ranking)}"
     remarks = [*ranking.remarks.get(scenario, []), *([GIVEN_UP] if REJECTED in shown else [])]
@@ -70,11 +71,11 @@ def workloads_of(ranking: Ranking) -> str:
 
 
 def bound_standing(ranking: Ranking, scenario: str, best: str | None = None) -> Standing | None:
-    """The cost with every tenant alone beside that of ``best`` (default: the reference); ``None`` if it was not run."""
+    """The cost with every tenant alone beside that of ``best`` (default: the cheapest); ``None`` if it was not run."""
     alone = ranking.alone(scenario)
     if alone is None:
         return None
-    best = ranking.reference(scenario) if best is None else best
+    best = ranking.cheapest(scenario) if best is None else best
     costs = ranking.costs(scenario, ranking.devices[0])
     return next(s for s in standings({ALONE: alone, best: costs[best]}, best) if s.scheduler == ALONE)
 

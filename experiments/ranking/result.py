@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import printed
 from gpusched_env.display.words import counted
@@ -95,7 +94,7 @@ class Ranking(msgspec.Struct, kw_only=True):
         if scenario not in self.variants:
             raise InputError(f"scenario {scenario!r} was not ranked; {did_you_mean(scenario, self.variants)}")
         costs = self.costs(scenario, device or self.devices[0])
-        return standings(costs, self.reference(scenario))
+        return standings(costs, self.cheapest(scenario))
 
     def interval(self, scheduler: str, figure: str = "cost", scenario: str | None = None) -> Interval:
         """A scheduler's figure over all episodes of a scenario (by default the first), with its 95 % interval.
@@ -120,18 +119,6 @@ class Ranking(msgspec.Struct, kw_only=True):
     def label(self, scheduler: str) -> str:
         """A scheduler's name as it is shown: short, and marked if it was told the truth."""
         return labels(self.schedulers, self.clairvoyant)[scheduler]
-
-    def reference(self, scenario: str) -> str:
-        """The rule that others are compared with.
-
-        The one that was cheapest on training workloads, its options tuned there, if it was ranked: it is chosen on
-        other episodes than these. Without such a search, the hand-written scheduler of lowest mean cost here, of those
-        that were not told the truth if there is one.
-        """
-        tuning = tuning_for(scenario)
-        if tuning is not None and tuning.chosen in self.schedulers:
-            return tuning.chosen
-        return self.cheapest(scenario)
 
     def cheapest(self, scenario: str) -> str:
         """The hand-written scheduler of lowest mean cost here; not one that was told the truth, if there are others."""

@@ -9,25 +9,23 @@ from pathlib import Path
 from gpusched_env.agents.manifest import Manifest
 from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import page as rendered
 from gpusched_env.experiments.lib.trained import LEARNED
 from gpusched_env.experiments.ranking.page import (
     BOUND,
     COST,
-    DIFFERENCE,
     EXPLANATION,
     PROBABILITY,
     all_episodes,
     all_tables,
+    bound_standing,
     repeat,
-    workloads_of,
 )
 from gpusched_env.experiments.ranking.result import Ranking
 from gpusched_env.experiments.results.curves import Curves
 from gpusched_env.experiments.results.figure import curves_svg
-from gpusched_env.experiments.results.summary import Summary, grouped, summaries
+from gpusched_env.experiments.results.summary import HEADS, ORDER, Summary, check_opponents, of_record
 from gpusched_env.experiments.results.trade import has_trade, trade_svg
 from gpusched_env.experiments.results.tuned import tuned_table
 
@@ -53,7 +51,8 @@ def page(
             lacks the best hand-written scheduler.
     """
     check_policies(rankings, manifests)
-    found = summaries(list(rankings.values()))
+    found = [row for row in of_record(rankings) if row.best("agent") is not None and len(row.everybody) > 1]
+    check_opponents(found, list(rankings.values()))
     if not found:
         raise InputError(
             f"{', '.join(rankings)}: no trained agent beside a hand-written scheduler; gpusched rank --schedulers "
@@ -66,6 +65,7 @@ def page(
     text = rendered(
         "results.md.j2",
         summary=summary_table(found),
+        bound=BOUND,
         trades={scenario: name for scenario, (name, _) in trades.items()},
         tuned=[tuned_table(tuning, list(rankings.values())) for tuning in tunings],
         tables=tables,
@@ -105,9 +105,12 @@ def scenarios_of(rankings: Mapping[str, Ranking]) -> list[str]:
 
 
 def _ordered(rankings: Sequence[Ranking]) -> list[Ranking]:
-    """Scenario by scenario, of each set of workloads the file with most seeds first."""
-    ordered = [r for groups in grouped(rankings).values() for group in groups.values() for r in group]
-    return list({id(ranking): ranking for ranking in ordered}.values())
+    """Scenario by scenario, the scenario's own GPU and workloads first, of a set of workloads most seeds first."""
+    names = scenarios_of({str(number): ranking for number, ranking in enumerate(rankings)})
+    return sorted(
+        rankings,
+        key=lambda r: (names.index(next(iter(r.variants))), r.gpu or "", ORDER.index(r.workloads), -len(r.seeds)),
+    )
 
 
 def _trades(rankings: Mapping[str, Ranking], docs: Path) -> dict[str, tuple[str, Ranking]]:
@@ -122,29 +125,15 @@ def _trades(rankings: Mapping[str, Ranking], docs: Path) -> dict[str, tuple[str,
 
 
 def summary_table(found: Sequence[Summary]) -> Table:
-    """One row for each agent, scenario and set of workloads."""
-    rows = [
-        (
-            row.scenario,
-            workloads_of(row.ranking).replace(" workloads", ""),
-            _episodes(row),
-            f"{row.ranking.label(row.agent.scheduler)} {row.agent.mean.text(COST)}",
-            f"{row.ranking.label(row.best.scheduler)} {row.best.mean.text(COST)}",
-            row.bound.mean.text(COST) if row.bound is not None else NONE,
-            row.agent.against.text(DIFFERENCE),
-            row.agent.improvement.text(PROBABILITY),
-            row.verdict,
-            f"{row.ranking.label(row.cheapest)} {row.hindsight.against.text(DIFFERENCE)}",
+    """One row for each scenario and set of workloads that an agent was ranked on."""
+    rows = []
+    for row in found:
+        agent, bound = row.best("agent"), bound_standing(row.ranking, row.scenario)
+        assert agent is not None, "rows without one are not given"
+        rows.append(
+            (*row.cells(), agent.improvement.text(PROBABILITY), NONE if bound is None else COST.format(bound.mean.mean))
         )
-        for row in found
-    ]
-    heads = ("scenario", "workloads", "episodes", "agent", "strongest rule", BOUND)
-    return Table("Summary", (*heads, "difference", "probability of improvement", "verdict", "in hindsight"), rows)
-
-
-def _episodes(row: Summary) -> str:
-    seeds, variants = counted(len(row.ranking.seeds), "seed"), len(row.ranking.variants[row.scenario])
-    return seeds if variants == 1 else f"{seeds} × {variants}"
+    return Table("Summary", (*HEADS, "probability of improvement", BOUND), rows)
 
 
 def _picture(docs: Path, curves: Mapping[str, Curves], file: str) -> str:

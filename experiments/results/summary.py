@@ -1,113 +1,163 @@
-"""A trained agent beside the strongest hand-written rule, in one line for each scenario and set of workloads."""
+"""Who is best on a scenario, as the README, the leaderboard and the page of results say it: one row, from one file.
+
+A scenario and set of workloads has one file that counts (:func:`of_record`). Its row has the cheapest published system,
+the cheapest other rule, CUDA's own priorities and the trained agent, all on the same episodes. The agent is judged by
+the cheapest of all that were not told the truth, defaults and tuned ones alike: that rule is chosen on the very
+episodes, so that chance helps it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Final, Literal
 
+from gpusched_env.agents import shipped
+from gpusched_env.agents.origin import origin
 from gpusched_env.baselines.tuning import tuning_for
+from gpusched_env.display.table import NONE
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.statistics import Interval, Standing, standings
-from gpusched_env.experiments.lib.trained import is_learned
-from gpusched_env.experiments.ranking.page import bound_standing, workloads_of
+from gpusched_env.experiments.lib.published import is_published
+from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Standing
+from gpusched_env.experiments.lib.trained import LEARNED, is_learned
+from gpusched_env.experiments.ranking.page import COST, DIFFERENCE, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
 
-Verdict = Literal["better", "worse", "no difference shown"]
-ORDER = ("own", "held_out", "train")
-"""Of the sets of workloads on the page."""
+Kind = Literal["published", "rule", "agent", "told the truth"]
+SHOWN: Final[tuple[Kind, ...]] = ("published", "rule", "agent")
+PRIORITIES: Final = "priority-streams"
+"""The GPU's own means for urgent work, beside which a scheduler has to show what it adds."""
+ORDER: Final = ("own", "held_out", "train")
+"""Of the sets of workloads on a page."""
+HEADS: Final = (
+    "scenario", "workloads", "episodes", "best published", "best rule", PRIORITIES, "agent", "agent against the best",
+    "verdict",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Summary:
-    """One agent on one scenario and set of workloads."""
+    """One scenario and set of workloads, of the file that counts for it."""
 
+    file: str
     ranking: Ranking
-    """The result file with the most seeds that it is in."""
     scenario: str
-    agent: Standing
-    """Against the chosen rule."""
-    best: Standing
-    """That rule: chosen on training workloads with tuned options, or without such a search on the same episodes."""
-    hindsight: Standing
-    """The agent against the cheapest of the rules that were ranked, on these very episodes: no rule could be chosen by
-    that beforehand."""
-    cheapest: str
-    """That rule."""
-    bound: Standing | None
+
+    @cached_property
+    def everybody(self) -> list[Standing]:
+        """The cheapest first, against the cheapest hand-written scheduler that was not told the truth."""
+        return self.ranking.standings(self.scenario)
+
+    def kind(self, scheduler: str) -> Kind:
+        """What sort of scheduler one of the ranking is."""
+        if scheduler in self.ranking.clairvoyant:
+            return "told the truth"
+        if is_learned(scheduler):
+            return "agent"
+        return "published" if is_published(scheduler) else "rule"
+
+    def best(self, kind: Kind) -> Standing | None:
+        """The cheapest of a kind."""
+        return next((one for one in self.everybody if self.kind(one.scheduler) == kind), None)
 
     @property
-    def verdict(self) -> Verdict:
-        """What the interval of the difference of mean costs says."""
-        return verdict(self.agent.against)
+    def priorities(self) -> Standing | None:
+        """CUDA's priorities; ``None`` where they were not ranked."""
+        return next((one for one in self.everybody if one.scheduler == PRIORITIES), None)
+
+    @property
+    def strongest(self) -> str:
+        """The hand-written scheduler that the agent is judged by."""
+        return self.ranking.cheapest(self.scenario)
+
+    def called(self, scheduler: str) -> str:
+        """A scheduler as a row names it: the shipped agent by how it came about, others in full with their options."""
+        policy = shipped.shipped_scenarios().get(self.scenario)
+        if scheduler == LEARNED and policy is not None:
+            return origin(shipped.FOLDER / f"{policy}.npz")
+        return scheduler if is_learned(scheduler) else f"`{scheduler}`"
+
+    @property
+    def verdict(self) -> str:
+        """What the interval of the difference says, in words; who is better where that is not the agent."""
+        agent = self.best("agent")
+        if agent is None:
+            return NONE
+        if agent.against.high is not None and agent.against.high < 0.0:
+            return "better"
+        if agent.against.low is not None and agent.against.low > 0.0:
+            return f"worse than `{self.strongest}`"
+        return "no difference shown"
+
+    @property
+    def episodes(self) -> str:
+        """How many seeds of how many problems."""
+        seeds, problems = counted(len(self.ranking.seeds), "seed"), len(self.ranking.variants[self.scenario])
+        return seeds if problems == 1 else f"{seeds} × {problems}"
+
+    def cells(self) -> list[str]:
+        """Of the columns :data:`HEADS`."""
+        published, rule, agent = (self.best(kind) for kind in SHOWN)
+        priorities = self.priorities
+        return [
+            self.scenario,
+            workloads_of(self.ranking).replace(" workloads", ""),
+            self.episodes,
+            self._cell(published),
+            self._cell(rule),
+            NONE if priorities is None else COST.format(priorities.mean.mean),
+            self._cell(agent),
+            NONE if agent is None else agent.against.text(DIFFERENCE),
+            self.verdict,
+        ]
+
+    def _cell(self, standing: Standing | None) -> str:
+        return NONE if standing is None else f"{self.called(standing.scheduler)} {COST.format(standing.mean.mean)}"
 
 
-def verdict(difference: Interval) -> Verdict:
-    """Lower costs are better; an interval that has 0 in it shows nothing."""
-    if difference.high is not None and difference.high < 0.0:
-        return "better"
-    if difference.low is not None and difference.low > 0.0:
-        return "worse"
-    return "no difference shown"
+def of_record(rankings: Mapping[str, Ranking]) -> list[Summary]:
+    """Of each scenario and set of workloads the file that counts, by scenario; ``rankings``: by file.
 
-
-def grouped(rankings: Sequence[Ranking]) -> dict[str, dict[str, list[Ranking]]]:
-    """By scenario and by set of workloads, the one with most seeds first."""
-    found: dict[str, dict[str, list[Ranking]]] = {}
-    for ranking in sorted(rankings, key=lambda r: (r.gpu or "", ORDER.index(r.workloads), -len(r.seeds))):
+    The one with a trained agent, with enough seeds for ranks, with most seeds, with most schedulers, in this order.
+    """
+    found: dict[tuple[str, str], Summary] = {}
+    for file, ranking in rankings.items():
         for scenario in ranking.variants:
-            found.setdefault(scenario, {}).setdefault(workloads_of(ranking), []).append(ranking)
-    given = [scenario for ranking in rankings for scenario in ranking.variants]
-    return {scenario: found[scenario] for scenario in dict.fromkeys(given)}
+            key = (scenario, workloads_of(ranking))
+            if key not in found or _says(ranking) > _says(found[key].ranking):
+                found[key] = Summary(file, ranking, scenario)
+    return sorted(found.values(), key=lambda one: (one.scenario, one.ranking.gpu or "", _order(one.ranking)))
 
 
-def summaries(rankings: Sequence[Ranking]) -> list[Summary]:
-    """Every agent on every scenario and set of workloads that it was ranked on beside a hand-written scheduler.
+def check_opponents(summaries: Iterable[Summary], rankings: Sequence[Ranking]) -> None:
+    """Whether agents were ranked beside the strongest rules that are known.
 
     Raises:
-        InputError: the rule that the agent is judged by is missing from its ranking, or episodes are.
+        InputError: the rule that was cheapest on training workloads, or in another of the rankings with enough seeds,
+            is missing beside an agent.
     """
-    return [
-        _summary(scenario, agent, group)
-        for scenario, groups in grouped(rankings).items()
-        for group in groups.values()
-        for agent in dict.fromkeys(name for ranking in group for name in ranking.schedulers if is_learned(name))
-        if any(not is_learned(name) for name in _with(group, agent).schedulers)
-    ]
+    for row in summaries:
+        if row.best("agent") is None:
+            continue
+        tuning, of = tuning_for(row.scenario), workloads_of(row.ranking)
+        known = {} if tuning is None else {tuning.chosen: "training workloads"}
+        for other in rankings:
+            if row.scenario in other.variants and workloads_of(other) == of and len(other.seeds) >= FEW_SEEDS:
+                known[other.cheapest(row.scenario)] = counted(len(other.seeds), "seed")
+        for rule, where in known.items():
+            if rule not in row.ranking.schedulers:
+                raise InputError(
+                    f"{row.file}: {row.scenario}, {of}: the agent was not ranked beside {rule}, the best of {where}; "
+                    "rank it there too"
+                )
 
 
-def _summary(scenario: str, agent: str, group: list[Ranking]) -> Summary:
-    ranking = _with(group, agent)
-    tuning = tuning_for(scenario)
-    if tuning is not None and tuning.chosen not in ranking.schedulers:
-        raise InputError(
-            f"{scenario}, {workloads_of(ranking)}: {agent} was not ranked beside {tuning.chosen}, the best rule on "
-            "training workloads; rank it there too"
-        )
-    best = ranking.reference(scenario)
-    for other in group if tuning is None else ():
-        elsewhere = other.reference(scenario)
-        if elsewhere not in ranking.schedulers:
-            raise InputError(
-                f"{scenario}, {workloads_of(ranking)}: {agent} was ranked on {counted(len(ranking.seeds), 'seed')} "
-                f"beside {best}, but {elsewhere} is the best of {counted(len(other.seeds), 'seed')}; rank it there too"
-            )
-    found = {standing.scheduler: standing for standing in ranking.standings(scenario)}
-    cheapest = ranking.cheapest(scenario)
-    costs = ranking.costs(scenario, ranking.devices[0])
-    two = standings({agent: costs[agent], cheapest: costs[cheapest]}, cheapest)
-    return Summary(
-        ranking=ranking,
-        scenario=scenario,
-        agent=found[agent],
-        best=found[best],
-        hindsight=next(standing for standing in two if standing.scheduler == agent),
-        cheapest=cheapest,
-        bound=bound_standing(ranking, scenario),
-    )
+def _says(ranking: Ranking) -> tuple[bool, bool, int, int]:
+    learned, seeds = any(map(is_learned, ranking.schedulers)), len(ranking.seeds)
+    return learned, seeds >= FEW_SEEDS, seeds, len(ranking.schedulers)
 
 
-def _with(group: list[Ranking], agent: str) -> Ranking:
-    """The first of ``group``, which has the most seeds, with ``agent`` in it."""
-    return next(ranking for ranking in group if agent in ranking.schedulers)
+def _order(ranking: Ranking) -> int:
+    return ORDER.index(ranking.workloads)

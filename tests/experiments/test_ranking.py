@@ -55,6 +55,14 @@ def test_intervals_are_over_the_same_seeds() -> None:
     assert better.mean.high > 1.1 * better.mean.mean
 
 
+def test_intervals_are_over_problems_where_there_are_several() -> None:
+    """Two problems, one 10 % better and one 20 % worse: a draw of both is one of them twice, or each once."""
+    base = np.array([[10.0] * 8, [10.0] * 8])
+    found = {s.scheduler: s for s in standings({"base": base, "other": base * [[0.9], [1.2]]}, "base")}
+    against = found["other"].against
+    assert (against.low, against.mean, against.high) == pytest.approx((-0.1, 0.05, 0.2))
+
+
 def test_interquartile_mean() -> None:
     assert interquartile_mean(np.array([1.0, 2.0, 3.0, 100.0, 4.0, 5.0, -50.0, 6.0])) == pytest.approx(3.5)
     assert interquartile_mean(np.array([[7.0], [8.0]])).tolist() == [7.0, 8.0]
