@@ -32,7 +32,7 @@ SAMPLE ?= 16
 PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-blocks fleet-rates gpucolo \
 	gpucolo-fleet recordings shared-memory-agent spawn task-queue-agent
 
-.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results again replay-sample docs docs-serve reference clean
+.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results readme again replay-sample docs docs-serve reference clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -45,6 +45,7 @@ help:
 	@echo "make format     let ruff format and fix what it can"
 	@echo "make bench      benchmarks, as ratios measured side by side"
 	@echo "make results    the page of trained agents, docs/results.md, from the result files in docs/results"
+	@echo "make readme     the README's tables, from the result files, and its learning curve, by the block that draws it"
 	@echo "make again      plays all that result files have of other sources, and all papers, and says what comes out otherwise"
 	@echo "make replay-sample  plays some episodes of all result files again, others for each commit"
 	@echo "make docs       the site of the pages in docs, with a search, into $(DOCS_OUT)"
@@ -115,14 +116,21 @@ results: install-dev
 	$(BIN)/gpusched results $(wildcard docs/results/*.json) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json)) --docs docs/results.md
 
+# Seeds decide what the block learns, so that the picture changes where the physics does.
+readme: install-dev
+	$(BIN)/python -m gpusched_env.experiments.results.readme README.md
+	mkdir -p build/readme
+	cd build/readme && $(abspath $(BIN))/python $(abspath docs/examples/readme_training.py)
+	cp build/readme/runs/learning.png docs/examples/readme_training.png
+
 # Ends with an error where the simulator says another figure than when result files and pages were written. What is equal
-# is noted in the result files, and not played the next time. Status 1 of
-# a paper is none: some of its figures do not come out, as its page says; a page that is not written is missing then.
+# is noted in the result files, and not played the next time. Status 1 of a paper is none: some of its figures do not
+# come out, as its page says; a page that is not written is missing then.
 again: install-dev
 	$(BIN)/gpusched rank-replay $(RANKINGS) --note
 	for paper in $(PAPERS); do \
 		rm -f docs/$$paper.md; $(BIN)/gpusched reproduce $$paper --docs docs/$$paper.md || test $$? = 1 || exit 2; done
-	$(MAKE) results reference
+	$(MAKE) results reference readme
 	git diff --exit-code --stat -- docs ':!docs/results'
 
 replay-sample: install-dev
