@@ -17,6 +17,7 @@ from gpusched_env.reading import decoded
 from gpusched_env.workload.importers import WorkloadSummary, summarise
 from gpusched_env.workload.importers import import_trace as read_trace
 from gpusched_env.workload.importers.cache import CacheRow, with_cache
+from gpusched_env.workload.importers.selection import Selection
 from gpusched_env.workload.importers.serial import with_serial_times
 from gpusched_env.workload.workload import encode_workload
 
@@ -71,6 +72,8 @@ def import_trace(
     iteration: str | None = None,
     iteration_us: float | None = None,
     execution_trace: str | Path | None = None,
+    device: int | None = None,
+    process: int | None = None,
     serial: str | Path | None = None,
     cache: str | Path | None = None,
     overwrite: bool = False,
@@ -86,6 +89,8 @@ def import_trace(
         iteration_us: time of an iteration without the profiler, microseconds: host times are scaled to it. By default
             as the recording says.
         execution_trace: of the same run of the PyTorch profiler: the memory that kernels read and write.
+        device: the GPU, by its number in the file, of a recording with several.
+        process: likewise the process, by its number.
         serial: a profiler's recording of the same program with ``CUDA_LAUNCH_BLOCKING=1`` in the environment: kernels
             take as long as there, where none runs beside another. For programs with several streams.
         cache: a recording of the L2 (``gpusched record DIR --sets cache``) with a row of the workload's name: by how
@@ -98,11 +103,10 @@ def import_trace(
     if out is not None and not str(out).endswith((".json", ".json.gz")):
         raise InputError(f"--out {out}: the name must end in .json or .json.gz, so that scenarios can name the file")
     spec = load_gpu(gpu) if gpu is not None else None
-    workload = read_trace(
-        Path(file), gpu=spec, iteration=iteration, iteration_us=iteration_us, execution_trace=execution_trace
-    )
+    selection = Selection(device, process)
+    workload = read_trace(Path(file), spec, iteration, iteration_us, execution_trace, selection)
     if serial is not None:
-        alone = read_trace(Path(serial), gpu=spec, iteration=iteration, iteration_us=iteration_us)
+        alone = read_trace(Path(serial), spec, iteration, iteration_us, selection=Selection(device))
         workload = with_serial_times(workload, alone)
     if name is not None:
         workload = msgspec.structs.replace(workload, name=name)

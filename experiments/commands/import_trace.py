@@ -48,6 +48,12 @@ def import_trace(
             help="PyTorch execution trace of the same run, JSON, plain or gzipped: what memory kernels read and write.",
         ),
     ] = None,
+    device: Annotated[
+        int | None, typer.Option(help="Number of the GPU, of a recording with several. Default: the only one.")
+    ] = None,
+    process: Annotated[
+        int | None, typer.Option(help="Number of the process, of a recording with several. Default: the only one.")
+    ] = None,
     serial: Annotated[
         Path | None,
         typer.Option(
@@ -80,6 +86,8 @@ def import_trace(
         iteration=iteration,
         iteration_us=iteration_us,
         execution_trace=execution_trace,
+        device=device,
+        process=process,
         serial=serial,
         cache=cache,
         overwrite=overwrite,

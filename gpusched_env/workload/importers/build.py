@@ -60,7 +60,7 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
     nodes = tuple(tuple(tables.node(node) for node in graph) for graph in graphs)
     variants = [tables.variant(iteration) for iteration in found]
     factors = [1.0] * len(found)
-    notes = [f"{recording.recorder} on {recording.device or gpu.name}"]
+    notes = [f"{recording.recorder} on {recording.gpu.name or gpu.name}", *recording.notes]
     if recording.unprofiled_us:
         target = statistics.median(recording.unprofiled_us)
         factors = [host_factor(variant, nodes, target, gpu.timing) for variant in variants]

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import match_gpu
+from gpusched_env.hardware.products import Product, match_gpu
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.fields import Fields, load_json
-from gpusched_env.workload.importers.kineto import copy_kind
+from gpusched_env.workload.importers.launches import copy_kind
 from gpusched_env.workload.importers.recording import (
     DeviceEvent,
     HostCall,
@@ -49,7 +49,7 @@ def read_digest(path: Path) -> Recording:
         name=digest.text("workload"),
         origin=str(path),
         recorder=f"PyTorch {digest.text('torch')} profiler, CUDA {digest.text('cuda')}",
-        device=digest.text("gpu"),
+        gpu=Product(digest.text("gpu")),
         events=events,
         orders=tuple(orders),
         iterations=tuple(
@@ -130,7 +130,7 @@ def convert_folder(source: Path, target: Path, gpu: GpuSpec | None = None) -> li
         if path.name.endswith(".kineto.json.gz"):
             continue
         recording = read_digest(path)
-        spec = gpu if gpu is not None else match_gpu(recording.device, recording.origin)
+        spec = gpu if gpu is not None else match_gpu(recording.gpu, recording.origin)
         workload = build_workload(recording, spec, summary=describe(recording.name))
         data = encode_workload(workload)
         if len(data) <= LARGEST_BYTES:

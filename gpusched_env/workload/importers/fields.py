@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gpusched_env.errors import InputError
-from gpusched_env.reading import decoded, read_bytes, unzipped
+from gpusched_env.reading import read_bytes, unzipped
 
 FORMATS = (
     "accepted are a trace of the PyTorch profiler (Kineto JSON, plain or gzipped) and a report of Nsight Systems that "
@@ -21,13 +26,27 @@ def load_json(path: Path) -> Any:
 
     Raises:
         InputError: unreadable, damaged or truncated gzip data, or not JSON.
+
+    Profilers write names as they find them: what is no UTF-8 is replaced.
     """
-    data = unzipped(read_bytes(path), str(path))
+    data = unzipped(read_bytes(path), str(path)).removeprefix(codecs.BOM_UTF8)
     if not data[:100].lstrip().startswith((b"{", b"[")):
         raise InputError(f"{path}: no recording; {FORMATS}")
-    return decoded(data, object, str(path))
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _as_profilers_write(data, path)
 
 
+def _as_profilers_write(data: bytes, path: Path) -> Any:
+    """JSON with what profilers put into it: bytes of names that are no UTF-8, control characters, NaN and Infinity."""
+    try:
+        return json.loads(data.decode(errors="replace"), strict=False)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}); is the file complete?") from error
+
+
+_DECIMAL = re.compile(r"\d{1,20}(\.\d{1,20})?")
 LATEST_US = 1e18
 """Of a time: profilers count from 1970, which is 2e15 microseconds ago."""
 
@@ -58,15 +77,17 @@ class Fields:
         return InputError(f"{self.where}: field {name!r} is {_shown(self.values[name])}, expected {expected}")
 
     def text(self, name: str) -> str:
-        """A string."""
+        """A string; half characters (surrogates) are replaced."""
         value = self.values.get(name)
         if not isinstance(value, str):
             raise self.fail(name, "a string")
-        return value
+        return value if value.isascii() else value.encode(errors="replace").decode()
 
     def microseconds(self, name: str) -> float:
-        """A time or duration, not negative and at most :data:`LATEST_US`."""
+        """A time or duration, a number or the text of one, not negative and at most :data:`LATEST_US`."""
         value = self.values.get(name)
+        if isinstance(value, str) and _DECIMAL.fullmatch(value):
+            value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST_US:
             raise self.fail(name, f"microseconds, not negative and at most {LATEST_US:g}")
         return float(value)

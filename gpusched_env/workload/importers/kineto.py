@@ -5,6 +5,10 @@ Needs the activities CPU and CUDA. Host calls and device work are joined by Kine
 default, the legacy stream), ``tid`` of a call its host thread. All nodes of a CUDA graph have the correlation of its
 ``cudaGraphLaunch``. See ``libkineto/src/CuptiActivity.h``.
 
+Files since PyTorch 1.8 are read. Before 1.12 categories have other names (``Kernel``, ``Runtime``), annotations are
+operators, and numbers of streams and threads are texts. On ROCm the launch call has what it launches: grid and block
+(``hipExtModuleLaunchKernel``: the grid in threads), the size of a copy; nothing has registers.
+
 Of events Kineto records the calls: ``cudaStreamWaitEvent``, ``cudaEventSynchronize`` and ``cudaEventRecord`` (PyTorch
 2.11 calls ``cudaEventRecordWithFlags``), without stream or event. With ``enable_cuda_sync_events`` (an experimental
 option of ``torch.profiler``) it adds, in category ``cuda_sync`` and with the call's correlation, the waiting
@@ -27,76 +31,112 @@ not, so no program does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpusched_env.errors import InputError
+from gpusched_env.hardware.products import Product
 from gpusched_env.workload.importers.execution_trace import read_execution_trace, with_memory
 from gpusched_env.workload.importers.fields import Fields, load_json
+from gpusched_env.workload.importers.launches import Launch, device_event, device_of, optional
+from gpusched_env.workload.importers.missing import completed
 from gpusched_env.workload.importers.recording import (
     UNPROFILED,
     DeviceEvent,
     HostCall,
-    LaunchShape,
     OrderCall,
     Recording,
     check_unprofiled,
     ordering,
     pick_iterations,
 )
+from gpusched_env.workload.importers.selection import ANY, Part, Selection, select
 from gpusched_env.workload.workload import OpKind
 
-_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
-_HOST = {"cuda_runtime", "cuda_driver"}
+# Those with a capital: PyTorch 1.8 to 1.11.
+_DEVICE = {
+    "kernel": OpKind.KERNEL,
+    "gpu_memcpy": OpKind.COPY_ON_DEVICE,
+    "gpu_memset": OpKind.MEMSET,
+    "Kernel": OpKind.KERNEL,
+    "Memcpy": OpKind.COPY_ON_DEVICE,
+    "Memset": OpKind.MEMSET,
+}
+_HOST = {"cuda_runtime", "cuda_driver", "Runtime"}
+_OPERATOR = {"cpu_op", "Operator"}
+_UNKNOWN = 2**32 - 1
+"""CUPTI's number for a stream or event that does not apply."""
 _SUFFIX = re.compile(r"(\.pt\.trace|\.kineto)?\.json(\.gz)?$")
 
 
-def read_kineto(path: Path, iteration: str | None = None, execution_trace: Path | None = None) -> Recording:
+def read_kineto(
+    path: Path,
+    iteration: str | None = None,
+    execution_trace: Path | None = None,
+    selection: Selection = ANY
+) -> Recording:
     """The recording in a Kineto export (see :func:`~gpusched_env.workload.importers.trace.import_trace`).
 
     Raises:
-        InputError: names file, event and field at fault.
+        InputError: names file, event and field at fault, or the GPUs and processes that there are.
     """
     origin = str(path)
     document = load_json(path)
     if not isinstance(document, dict) or not isinstance(document.get("traceEvents"), list):
         raise InputError(f"{origin}: no list 'traceEvents'; expected a PyTorch profiler (Kineto) export")
     parts = _Parts()
-    for event in _complete_events(document["traceEvents"], origin):
-        parts.take(event)
-    events = tuple(_device_event(event, parts.calls) for event in parts.device_events)
-    if not any(event.kind is OpKind.KERNEL for event in events):
+    for i, value in enumerate(document["traceEvents"]):
+        event = Fields.of(value, f"{origin}: traceEvents[{i}]")
+        if event.values.get("ph") == "X":
+            parts.take(event)
+    if not any(kind is OpKind.KERNEL for kind, _ in parts.work):
         raise InputError(f"{origin}: no GPU kernel in the trace; profile with ProfilerActivity.CUDA")
-    _check_one_device(parts.device_events, origin)
+    owners = _owners(parts)
+    part = select(
+        ((Part(device_of(event), owners[device_of(event)]), kind) for kind, event in parts.work),
+        selection,
+        lambda part: _product(document, part.device, parts),
+        origin,
+    )
+    parts = parts.of(part)
+    launches = parts.launches.get(part.process, {})
+    events = tuple(device_event(event, kind, launches) for kind, event in parts.work)
     if execution_trace is not None:
         events = _with_memory(events, parts, execution_trace, origin)
-    return Recording(
+    recording = Recording(
         name=_SUFFIX.sub("", path.name),
         origin=origin,
         recorder="PyTorch profiler (Kineto)",
-        device=_device_name(document),
+        gpu=_product(document, part.device, parts),
         events=events,
         orders=tuple(_order_calls(parts)),
-        iterations=tuple(pick_iterations(parts.annotations, iteration, origin)),
+        iterations=tuple(pick_iterations([call for _, call in parts.annotations], iteration, origin)),
         overheads=tuple(parts.overheads),
         unprofiled_us=_unprofiled(document, origin),
         host_work=tuple(_call(event) for event in parts.operators) if _threads(parts) > 1 else (),
+        advice="profile fewer steps, so that no record is dropped"
+        if launches
+        else "profile with ProfilerActivity.CPU and ProfilerActivity.CUDA",
     )
+    return completed(recording, launches)
 
 
 @dataclass(slots=True)
 class _Parts:
     """The events of a trace by category."""
 
-    calls: dict[int, HostCall] = field(default_factory=dict)
-    """Launches and other calls by correlation."""
-    orders: list[tuple[int, HostCall]] = field(default_factory=list)
-    """Calls that order device work, with their correlations (-1: none)."""
+    launches: dict[int | None, dict[int, Launch]] = field(default_factory=dict)
+    """Calls by process and correlation."""
+    orders: list[tuple[int, int, HostCall]] = field(default_factory=list)
+    """Calls that order device work, with their processes and correlations (-1: none)."""
     overheads: list[HostCall] = field(default_factory=list)
-    annotations: list[HostCall] = field(default_factory=list)
-    device_events: list[Fields] = field(default_factory=list)
+    annotations: list[tuple[int, HostCall]] = field(default_factory=list)
+    """With their processes."""
+    work: list[tuple[OpKind, Fields]] = field(default_factory=list)
+    """Of the device."""
     operators: list[Fields] = field(default_factory=list)
     details: list[Fields] = field(default_factory=list)
     """What the profiler says of synchronisations and events."""
@@ -105,97 +145,109 @@ class _Parts:
         """Sort an event in."""
         category = str(event.values.get("cat"))
         if category in _DEVICE:
-            self.device_events.append(event)
+            self.work.append((_DEVICE[category], event))
         elif category in _HOST:
-            call = _call(event)
-            correlation = _argument(event, "correlation")
-            if ordering(call.name) is not None:
-                self.orders.append((correlation, call))
-            if correlation >= 0:
-                self.calls.setdefault(correlation, call)
+            self._take_call(event)
         elif category == "overhead":
             self.overheads.append(_call(event))
-        elif category == "user_annotation":
-            self.annotations.append(_call(event))
-        elif category == "cpu_op":
+        elif category == "user_annotation" or (category == "Operator" and "::" not in event.text("name")):
+            self.annotations.append((_process(event), _call(event)))
+        elif category in _OPERATOR:
             self.operators.append(event)
         elif category in ("cuda_sync", "cuda_event"):
             self.details.append(event)
 
+    def of(self, part: Part) -> _Parts:
+        """Those of one process on one GPU."""
 
-def _argument(event: Fields, name: str) -> int:
-    """A number of an event; -1: it has none of that name."""
-    arguments = event.values.get("args")
-    value = arguments.get(name) if isinstance(arguments, dict) else None
-    return value if isinstance(value, int) else -1
+        def mine(process: int) -> bool:
+            return len(self.launches) < 2 or process == part.process
+
+        return _Parts(
+            launches={process: calls for process, calls in self.launches.items() if mine(process)},
+            orders=[order for order in self.orders if mine(order[0])],
+            overheads=self.overheads,
+            annotations=[mark for mark in self.annotations if mine(mark[0])],
+            work=[(kind, event) for kind, event in self.work if device_of(event) == part.device],
+            operators=[event for event in self.operators if mine(_process(event))],
+            details=self.details,
+        )
+
+    def _take_call(self, event: Fields) -> None:
+        call, process = _call(event), _process(event)
+        arguments = event.inside("args") if "args" in event.values else Fields({}, event.where)
+        correlation = optional(arguments, "correlation")
+        if ordering(call.name) is not None:
+            self.orders.append((process, correlation, call))
+        own = self.launches.setdefault(process, {})
+        if correlation >= 0:
+            own.setdefault(correlation, Launch(call, arguments))
+
+
+def _owners(parts: _Parts) -> dict[int, int | None]:
+    """By GPU: the process that launched most of its work, which is behind calls that fit."""
+    if len(parts.launches) < 2:
+        process = next(iter(parts.launches), None)
+        return {device_of(event): process for _, event in parts.work}
+    fits: dict[int, Counter[int | None]] = defaultdict(Counter)
+    for kind, event in parts.work:
+        number = optional(event.inside("args"), "correlation")
+        for process, calls in parts.launches.items():
+            launch = calls.get(number)
+            behind = launch is not None and launch.call.start_us <= event.microseconds("ts")
+            fits[device_of(event)][process] += behind and launch.launches(kind)
+    return {device: found.most_common(1)[0][0] for device, found in fits.items()}
 
 
 def _threads(parts: _Parts) -> int:
-    return len({call.thread for call in (*parts.calls.values(), *(call for _, call in parts.orders))})
+    launches = (launch.call for calls in parts.launches.values() for launch in calls.values())
+    return len({call.thread for call in (*launches, *(call for *_, call in parts.orders))})
 
 
 def _order_calls(parts: _Parts) -> Iterator[OrderCall]:
     """Calls that order device work, with what the trace says of their streams and events."""
-    streams: dict[int, int] = {}
-    waits: dict[int, tuple[int | None, int | None]] = {}
+    streams: dict[int | None, int] = {}
+    waits: dict[int | None, tuple[int | None, int | None]] = {}
     for detail in parts.details:
         arguments = detail.inside("args")
-        correlation = arguments.integer("correlation", -1)
-        if arguments.integer("stream", -1) >= 0:
-            streams[correlation] = arguments.values["stream"]
+        correlation, stream = _detail(arguments, "correlation"), _detail(arguments, "stream")
+        if stream is not None:
+            streams[correlation] = stream
         if "wait_on_cuda_event_id" not in arguments.values:
             continue
-        event_id = arguments.integer("wait_on_cuda_event_id", -1)
-        record = arguments.integer("wait_on_cuda_event_record_corr_id", -1)
-        waits[correlation] = (event_id if event_id >= 0 else None, record if record >= 0 else None)
-        if record >= 0 and arguments.integer("wait_on_stream", -1) >= 0:
-            streams[record] = arguments.values["wait_on_stream"]
-    for correlation, call in parts.orders:
+        record = _detail(arguments, "wait_on_cuda_event_record_corr_id")
+        waits[correlation] = (_detail(arguments, "wait_on_cuda_event_id"), record)
+        recorded = _detail(arguments, "wait_on_stream")
+        if record is not None and recorded is not None:
+            streams[record] = recorded
+    for _, correlation, call in parts.orders:
         kind = ordering(call.name)
         assert kind is not None, "sorted in as one"
         waited, named = waits.get(correlation, (None, None))
         yield OrderCall(call, kind, correlation, streams.get(correlation), waited, named)
 
 
-def _complete_events(trace_events: list[Any], origin: str) -> Iterator[Fields]:
-    for i, value in enumerate(trace_events):
-        event = Fields.of(value, f"{origin}: traceEvents[{i}]")
-        if event.values.get("ph") == "X":
-            yield event
+def _detail(arguments: Fields, name: str) -> int | None:
+    """A number; ``None`` if it is missing, or does not apply."""
+    number = arguments.integer(name, -1) if name in arguments.values else -1
+    return None if number in (-1, _UNKNOWN) else number
 
 
 def _call(event: Fields) -> HostCall:
-    thread = event.integer("tid", least=-(2**63)) if "tid" in event.values else 0
-    return HostCall(event.text("name"), event.microseconds("ts"), event.microseconds("dur"), thread)
+    duration_us = event.microseconds("dur") if "dur" in event.values else 0.0
+    return HostCall(event.text("name"), event.microseconds("ts"), duration_us, _number(event, "tid"))
 
 
-def _device_event(event: Fields, calls: dict[int, HostCall]) -> DeviceEvent:
-    name = event.text("name")
-    arguments = event.inside("args")
-    correlation = arguments.values.get("correlation")
-    if event.values["cat"] == "kernel":
-        kind = OpKind.KERNEL
-        shape = LaunchShape(
-            grid=arguments.dimensions("grid"),
-            block=arguments.dimensions("block"),
-            registers=arguments.integer("registers per thread", 1, 255),
-            shared_bytes=arguments.integer("shared memory"),
-        )
-        size = 0
-    else:
-        kind = OpKind.MEMSET if event.values["cat"] == "gpu_memset" else copy_kind(name)
-        shape = None
-        size = arguments.integer("bytes")
-    return DeviceEvent(
-        kind=kind,
-        name=name,
-        start_us=event.microseconds("ts"),
-        duration_us=event.microseconds("dur"),
-        stream=arguments.integer("stream"),
-        call=calls.get(correlation) if isinstance(correlation, int) else None,
-        shape=shape,
-        bytes=size,
-    )
+def _process(event: Fields) -> int:
+    return _number(event, "pid")
+
+
+def _number(event: Fields, name: str) -> int:
+    """The number of a thread or process, which older files have as a text; 0 if it is missing."""
+    value = event.values.get(name, 0)
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value):
+        return int(value)
+    return event.integer(name, least=-(2**63)) if name in event.values else 0
 
 
 def _with_memory(
@@ -206,9 +258,9 @@ def _with_memory(
     An event has the ``External id`` of its operator, and an operator a record-function id: 0 unless an execution trace
     was being written.
     """
-    launching = {_argument(event, "External id"): event for event in parts.operators}
+    launching = {_external_id(event): event for event in parts.operators}
     launching.pop(-1, None)
-    operators = [launching.get(_argument(event, "External id")) for event in parts.device_events]
+    operators = [launching.get(_external_id(event)) for _, event in parts.work]
     calls = [("", -1) if op is None else (op.text("name"), _argument(op, "Record function id")) for op in operators]
     found = with_memory(events, calls, read_execution_trace(execution_trace))
     if all(event.reads is None for event in found):
@@ -219,20 +271,13 @@ def _with_memory(
     return found
 
 
-def copy_kind(name: str) -> OpKind:
-    """Direction of a copy from its name in the trace (``Memcpy HtoD (Pinned -> Device)``)."""
-    if "HtoD" in name or "HostToDevice" in name:
-        return OpKind.COPY_TO_DEVICE
-    if "DtoH" in name or "DeviceToHost" in name:
-        return OpKind.COPY_TO_HOST
-    return OpKind.COPY_ON_DEVICE
+def _external_id(event: Fields) -> int:
+    return _argument(event, "External id")
 
 
-def _check_one_device(device_events: Sequence[Fields], origin: str) -> None:
-    arguments = (event.inside("args") for event in device_events)
-    devices = {found.integer("device") if "device" in found.values else 0 for found in arguments}
-    if len(devices) > 1:
-        raise InputError(f"{origin}: work of GPUs {sorted(devices)}; a workload is one process on one GPU")
+def _argument(event: Fields, name: str) -> int:
+    """A number among an event's arguments; -1: it has none of that name."""
+    return optional(event.inside("args"), name) if "args" in event.values else -1
 
 
 def _unprofiled(document: dict[str, Any], origin: str) -> tuple[float, ...]:
@@ -240,8 +285,22 @@ def _unprofiled(document: dict[str, Any], origin: str) -> tuple[float, ...]:
     return check_unprofiled(given if isinstance(given, list) else [given], f"{origin}: {UNPROFILED}")
 
 
-def _device_name(document: dict[str, Any]) -> str:
-    properties = document.get("deviceProperties")
-    if isinstance(properties, list) and properties and isinstance(properties[0], dict):
-        return str(properties[0].get("name", ""))
-    return ""
+def _product(document: dict[str, Any], device: int, parts: _Parts) -> Product:
+    """What the trace says of a GPU: that of its number, or of any if all are alike.
+
+    On ROCm numbers begin at 2, behind those of the hosts.
+    """
+    listed = document.get("deviceProperties")
+    found = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
+    products = {gpu.get("id"): _described(gpu) for gpu in found}
+    calls = (launch.call for own in parts.launches.values() for launch in own.values())
+    rocm = any(call.name.startswith("hip") for call in calls)
+    if len(set(products.values())) == 1:
+        return next(iter(products.values()))
+    return Product() if rocm else products.get(device, Product())
+
+
+def _described(gpu: dict[str, Any]) -> Product:
+    sizes = [gpu.get(name) for name in ("numSms", "totalGlobalMem")]
+    sms, memory_bytes = (size if isinstance(size, int) and 0 < size < 2**53 else None for size in sizes)
+    return Product(str(gpu.get("name", "")), sms, memory_bytes)

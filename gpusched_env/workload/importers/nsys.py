@@ -8,8 +8,10 @@ of synchronisations and waits, ``_CUDA_EVENT`` (``--cuda-event-trace=true``) tho
 (``NVTX_EVENTS``) are the annotations that mark iterations. Times are nanoseconds of one clock. See the "SQLite Schema
 Reference" of the Nsight Systems user guide.
 
-Other columns are not read, so that exports of other versions (2021 to 2025 differ in them) read alike. What the host
-did between its calls is not recorded: threads whose calls do not overlap are taken to take turns.
+Other columns are not read, and tables may carry a version in their names, so that exports of other versions (2020 to
+2026 differ in them) read alike. ``deviceId`` is a process's number of a GPU: ``TARGET_INFO_CUDA_DEVICE``, where there
+is one, says which that is in ``TARGET_INFO_GPU``. What the host did between its calls is not recorded: threads whose
+calls do not overlap are taken to take turns.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from gpusched_env.errors import InputError
+from gpusched_env.hardware.products import Product
 from gpusched_env.reading import opened
 from gpusched_env.workload.importers.fields import Fields
+from gpusched_env.workload.importers.missing import completed
 from gpusched_env.workload.importers.recording import (
     UNPROFILED,
     DeviceEvent,
@@ -35,6 +38,8 @@ from gpusched_env.workload.importers.recording import (
     ordering,
     pick_iterations,
 )
+from gpusched_env.workload.importers.selection import ANY, Part, Selection, select
+from gpusched_env.workload.importers.tables import Tables
 from gpusched_env.workload.workload import OpKind
 
 _HEADER = b"SQLite format 3\0"
@@ -50,6 +55,11 @@ _PROCESS = ~0xFFFFFF
 _TO_DEVICE, _TO_HOST = (1, 3), (2, 4)
 _MIGRATION = 11
 """``copyKind`` from here on is unified memory's, which no call of the program made."""
+_WORK = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
+_AXES = tuple(f"{of}{axis}" for of in ("grid", "block") for axis in "XYZ")
+_SHAPE = ("demangledName", *_AXES, "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
+_TEXTS = ((f"{_PREFIX}KERNEL", "demangledName"), (f"{_PREFIX}RUNTIME", "nameId"), ("NVTX_EVENTS", "textId"))
+_GPU = ("id", "cuDevice", "deviceId", "name", "smCount", "numMultiprocessors", "totalMemory", "globalMemorySize")
 
 
 def is_sqlite(path: Path) -> bool:
@@ -64,16 +74,16 @@ def is_sqlite(path: Path) -> bool:
         return file.read(len(_HEADER)) == _HEADER
 
 
-def read_nsys(path: Path, iteration: str | None = None) -> Recording:
+def read_nsys(path: Path, iteration: str | None = None, selection: Selection = ANY) -> Recording:
     """The recording in an SQLite export (see :func:`~gpusched_env.workload.importers.trace.import_trace`).
 
     Raises:
-        InputError: names file, table, row and field at fault.
+        InputError: names file, table, row and field at fault, or the GPUs and processes that there are.
     """
     try:
         database = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
         try:
-            return _Export(database, str(path)).recording(path.stem, iteration)
+            return _Export(Tables(database, str(path)), str(path)).recording(path.stem, iteration, selection)
         finally:
             database.close()
     except (sqlite3.Error, OverflowError) as error:
@@ -83,54 +93,52 @@ def read_nsys(path: Path, iteration: str | None = None) -> Recording:
 class _Export:
     """The tables of an export."""
 
-    def __init__(self, database: sqlite3.Connection, origin: str) -> None:
-        database.text_factory = lambda text: text.decode(errors="replace")
-        self._database = database
+    def __init__(self, tables: Tables, origin: str) -> None:
+        self._tables = tables
         self._origin = origin
-        self._tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        self._strings = {row.integer("id"): row.text("value") for row in self._rows("StringIds", prefix="")}
+        self._strings = tables.texts(_TEXTS)
 
-    def recording(self, name: str, iteration: str | None) -> Recording:
-        if f"{_PREFIX}KERNEL" not in self._tables:
-            what = "no table CUPTI_ACTIVITY_KIND_KERNEL; profile with nsys profile --trace=cuda,nvtx"
-            raise InputError(f"{self._origin}: {what}")
-        kernels = list(self._rows("KERNEL"))
-        if not kernels:
-            raise InputError(f"{self._origin}: no GPU kernel in the export; was the program's GPU work in its range?")
-        work = [*kernels, *self._copies(), *self._rows("MEMSET")]
-        if any(True for _ in self._rows("GRAPH_TRACE")):
+    def recording(self, name: str, iteration: str | None, selection: Selection) -> Recording:
+        """That of a process on a GPU."""
+        work = self._work()
+        part = select(((_part(row), kind) for kind, row in work), selection, self._gpu, self._origin)
+        if any(_part(row) == part for row in self._rows("GRAPH_TRACE", _WORK)):
             what = "CUDA graphs were traced as a whole; profile with --cuda-graph-trace=node"
             raise InputError(f"{self._origin}: {what}")
-        self._one({row.values.get("deviceId") for row in work}, "GPUs")
-        process = self._one({row.values.get("globalPid") for row in work}, "processes")
-        calls = self._calls(process)
-        marks = [mark for mark in self._marks() if process is None or mark.thread & _PROCESS == process]
-        return Recording(
+        calls = self._calls(part)
+        recording = Recording(
             name=name,
             origin=self._origin,
             recorder="Nsight Systems",
-            device=self._device(work[0].values.get("deviceId")),
-            events=tuple(self._event(row, calls) for row in work),
-            orders=tuple(self._orders(calls)),
-            iterations=tuple(pick_iterations(marks, iteration, self._origin)),
-            overheads=tuple(self._overheads()),
-            unprofiled_us=self._unprofiled(),
+            gpu=self._gpu(part),
+            events=tuple(self._event(kind, row, calls) for kind, row in work if _part(row) == part),
+            orders=tuple(self._orders(part, calls)),
+            iterations=tuple(pick_iterations(list(self._marks(part)), iteration, self._origin)),
+            overheads=tuple(self._overheads(part)),
+            unprofiled_us=self._unprofiled(part),
+            advice="record a shorter range (--capture-range), so that no record is dropped"
+            if calls
+            else "profile with nsys profile --trace=cuda,nvtx, and a range that has the launches",
         )
+        return completed(recording, calls)
 
-    def _rows(self, table: str, prefix: str = _PREFIX) -> Iterator[Fields]:
-        """The rows of a table, none if there is no such table."""
-        if prefix + table not in self._tables:
-            return
-        cursor = self._database.execute(f'SELECT * FROM "{prefix}{table}"')
-        names = [column[0] for column in cursor.description]
-        for number, values in enumerate(cursor, start=1):
-            yield Fields(dict(zip(names, values, strict=True)), f"{self._origin}: {prefix}{table} row {number}")
+    def _work(self) -> list[tuple[OpKind, Fields]]:
+        """Kernels, copies and memsets of all processes and GPUs."""
+        if not self._tables.has(f"{_PREFIX}KERNEL"):
+            what = "no table CUPTI_ACTIVITY_KIND_KERNEL; profile with nsys profile --trace=cuda,nvtx"
+            raise InputError(f"{self._origin}: {what}")
+        kernels = list(self._rows("KERNEL", (*_WORK, *_SHAPE)))
+        if not kernels:
+            raise InputError(f"{self._origin}: no GPU kernel in the export; was the program's GPU work in its range?")
+        copies = self._rows("MEMCPY", (*_WORK, "bytes", "copyKind"))
+        return [
+            *((OpKind.KERNEL, row) for row in kernels),
+            *((_copy_kind(row), row) for row in copies if row.integer("copyKind") < _MIGRATION),
+            *((OpKind.MEMSET, row) for row in self._rows("MEMSET", (*_WORK, "bytes"))),
+        ]
 
-    def _one(self, found: set[Any], what: str) -> Any:
-        if len(found) > 1:
-            listed = ", ".join(sorted(map(str, found)))
-            raise InputError(f"{self._origin}: work of {what} {listed}; a workload is one process on one GPU")
-        return next(iter(found))
+    def _rows(self, table: str, columns: tuple[str, ...]) -> Iterator[Fields]:
+        return self._tables.rows(_PREFIX + table, columns)
 
     def _named(self, row: Fields, field: str) -> str:
         number = row.integer(field)
@@ -138,37 +146,29 @@ class _Export:
             raise row.fail(field, "the id of a row of StringIds")
         return self._strings[number]
 
-    def _span_us(self, row: Fields) -> tuple[float, float]:
-        """Start and duration."""
-        start, end = row.integer("start"), row.integer("end")
-        if end < start:
-            raise row.fail("end", f"a time not before its start, {start}")
-        return start / 1e3, (end - start) / 1e3
-
-    def _calls(self, process: int | None) -> dict[int, HostCall]:
+    def _calls(self, part: Part) -> dict[int, HostCall]:
         """Calls by correlation; of a runtime call and the driver call inside it, the outer one."""
         found: dict[int, HostCall] = {}
-        for row in self._rows("RUNTIME"):
-            thread = row.integer("globalTid") if row.values.get("globalTid") is not None else 0
-            if process is not None and thread & _PROCESS != process:
+        for row in self._rows("RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId")):
+            if not _is_of(row, part):
                 continue
-            start_us, duration_us = self._span_us(row)
-            call = HostCall(self._named(row, "nameId"), start_us, duration_us, thread)
+            start_us, duration_us = _span_us(row)
+            call = HostCall(self._named(row, "nameId"), start_us, duration_us, _thread(row))
             correlation = _number(row, "correlationId")
             known = found.get(correlation) if correlation is not None else None
             if correlation is not None and (known is None or start_us < known.start_us):
                 found[correlation] = call
         return found
 
-    def _orders(self, calls: Mapping[int, HostCall]) -> Iterator[OrderCall]:
+    def _orders(self, part: Part, calls: Mapping[int, HostCall]) -> Iterator[OrderCall]:
         streams: dict[int, int] = {}
         events: dict[int, int] = {}
         for table in ("SYNCHRONIZATION", "CUDA_EVENT"):
-            for row in self._rows(table):
+            for row in self._rows(table, ("streamId", "eventId", "correlationId", "globalPid")):
                 correlation = _number(row, "correlationId")
                 for field, known in (("streamId", streams), ("eventId", events)):
                     number = _number(row, field)
-                    if correlation is not None and number is not None:
+                    if correlation is not None and number is not None and _process(row) in (None, part.process):
                         known[correlation] = number
         last: dict[int, int] = {}
         """By event: the call that recorded it last."""
@@ -183,68 +183,123 @@ class _Export:
             record = last.get(event) if waits and event is not None else None
             yield OrderCall(call, kind, correlation, stream, event if waits else None, record)
 
-    def _copies(self) -> Iterator[Fields]:
-        return (row for row in self._rows("MEMCPY") if row.integer("copyKind") < _MIGRATION)
-
-    def _event(self, row: Fields, calls: Mapping[int, HostCall]) -> DeviceEvent:
-        start_us, duration_us = self._span_us(row)
-        kind, name, shape, size = OpKind.MEMSET, "memset", None, 0
-        if "gridX" in row.values or "demangledName" in row.values:
-            kind, name = OpKind.KERNEL, self._named(row, "demangledName")
+    def _event(self, kind: OpKind, row: Fields, calls: Mapping[int, HostCall]) -> DeviceEvent:
+        start_us, duration_us = _span_us(row)
+        name, shape = ("memset" if kind is OpKind.MEMSET else "memcpy"), None
+        if kind is OpKind.KERNEL:
+            name = self._named(row, "demangledName")
+            known = "registersPerThread" in row.values
             shape = LaunchShape(
-                grid=self._dimensions(row, "grid"),
-                block=self._dimensions(row, "block"),
-                registers=row.integer("registersPerThread", 1, 255),
+                grid=_dimensions(row, "grid"),
+                block=_dimensions(row, "block"),
+                registers=row.integer("registersPerThread", 0, 255) if known else 0,
                 shared_bytes=row.integer("staticSharedMemory") + row.integer("dynamicSharedMemory"),
             )
-        else:
-            size = row.integer("bytes")
-            if "copyKind" in row.values:
-                copied = row.integer("copyKind")
-                kind = OpKind.COPY_TO_DEVICE if copied in _TO_DEVICE else OpKind.COPY_ON_DEVICE
-                kind, name = (OpKind.COPY_TO_HOST if copied in _TO_HOST else kind), "memcpy"
         correlation = _number(row, "correlationId")
-        call = calls.get(correlation) if correlation is not None else None
-        return DeviceEvent(kind, name, start_us, duration_us, row.integer("streamId"), call, shape, size)
-
-    def _dimensions(self, row: Fields, of: str) -> tuple[int, int, int]:
-        x, y, z = (row.integer(f"{of}{axis}", 1, 2**31 - 1) for axis in "XYZ")
-        return x, y, z
+        return DeviceEvent(
+            kind=kind,
+            name=name,
+            start_us=start_us,
+            duration_us=duration_us,
+            stream=row.integer("streamId"),
+            call=None if correlation is None else calls.get(correlation),
+            number=-1 if correlation is None else correlation,
+            shape=shape,
+            bytes=0 if shape else row.integer("bytes"),
+        )
 
     def _texts(self, *kinds: int) -> Iterator[tuple[Fields, str]]:
         """NVTX events of some kinds that have a text."""
-        for row in self._rows("NVTX_EVENTS", prefix=""):
-            if row.values.get("eventType") in kinds:
+        for row in self._tables.rows("NVTX_EVENTS", ("start", "end", "eventType", "text", "textId", "globalTid")):
+            if row.integer("eventType") in kinds:
                 text = row.values.get("text")
                 if isinstance(text, str):
                     yield row, text
                 elif row.values.get("textId") is not None:
                     yield row, self._named(row, "textId")
 
-    def _marks(self) -> Iterator[HostCall]:
+    def _marks(self, part: Part) -> Iterator[HostCall]:
         for row, text in self._texts(*_RANGES):
-            if row.values.get("end") is not None:
-                thread = row.integer("globalTid") if row.values.get("globalTid") is not None else 0
-                yield HostCall(text, *self._span_us(row), thread)
+            if row.values.get("end") is not None and _is_of(row, part):
+                yield HostCall(text, *_span_us(row), _thread(row))
 
-    def _unprofiled(self) -> tuple[float, ...]:
+    def _unprofiled(self, part: Part) -> tuple[float, ...]:
         """What a mark says of iterations without the profiler."""
         found: tuple[float, ...] = ()
         for row, text in self._texts(_MARK):
-            if given := re.fullmatch(rf"{UNPROFILED}=\[?([^\]]*)\]?", text):
+            given = re.fullmatch(rf"{UNPROFILED}=\[?([^\]]*)\]?", text)
+            if given and _is_of(row, part):
                 found += check_unprofiled(given[1].split(","), f"{row.where}: {UNPROFILED}")
         return found
 
-    def _overheads(self) -> Iterator[HostCall]:
-        for row in self._rows("PROFILER_OVERHEAD", prefix=""):
-            yield HostCall("overhead", *self._span_us(row))
+    def _overheads(self, part: Part) -> Iterator[HostCall]:
+        for row in self._tables.rows("PROFILER_OVERHEAD", ("start", "end", "globalTid")):
+            if _is_of(row, part):
+                yield HostCall("overhead", *_span_us(row))
 
-    def _device(self, device: Any) -> str:
-        """The driver's name of the GPU."""
-        rows = list(self._rows("TARGET_INFO_GPU", prefix=""))
-        own = [row for row in rows if device in (row.values.get("cuDevice"), row.values.get("id"))]
-        named = (own or rows)[:1]
-        return named[0].text("name") if named else ""
+    def _gpu(self, part: Part) -> Product:
+        """What the driver says of a process's GPU: that of its number, or of any if all are alike."""
+        rows = [*self._tables.rows("TARGET_INFO_GPU", _GPU), *self._tables.rows("TARGET_INFO_CUDA_GPU", _GPU)]
+        numbers = {
+            device.values.get("gpuId")
+            for device in self._tables.rows("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid"))
+            if device.values.get("cudaId") == part.device and device.values.get("pid") in (None, 0, part.process)
+        }
+        by = ("id",) if len(numbers) == 1 else ("cuDevice", "deviceId", "id")
+        number = numbers.pop() if len(numbers) == 1 else part.device
+        field = next((field for field in by if any(row.values.get(field) == number for row in rows)), None)
+        found = {_described(row) for row in rows if field is None or row.values.get(field) == number}
+        return found.pop() if len(found) == 1 else Product()
+
+
+def _described(gpu: Fields) -> Product:
+    sizes = [
+        next((size for size in map(gpu.values.get, names) if isinstance(size, int) and size > 0), None)
+        for names in (("smCount", "numMultiprocessors"), ("totalMemory", "globalMemorySize"))
+    ]
+    return Product(gpu.text("name"), *sizes)
+
+
+def _part(row: Fields) -> Part:
+    return Part(row.integer("deviceId"), _process(row))
+
+
+def _process(row: Fields) -> int | None:
+    """Number of the process on its system."""
+    return None if row.values.get("globalPid") is None else _on_system(row.integer("globalPid"))
+
+
+def _on_system(number: int) -> int:
+    return number >> 24 & 0xFFFFFF
+
+
+def _is_of(row: Fields, part: Part) -> bool:
+    """Whether the thread of a call or range is of a part's process, as far as both are known."""
+    return None in (part.process, row.values.get("globalTid")) or _on_system(_thread(row)) == part.process
+
+
+def _thread(row: Fields) -> int:
+    return row.integer("globalTid") if row.values.get("globalTid") is not None else 0
+
+
+def _copy_kind(row: Fields) -> OpKind:
+    copied = row.integer("copyKind")
+    if copied in _TO_DEVICE:
+        return OpKind.COPY_TO_DEVICE
+    return OpKind.COPY_TO_HOST if copied in _TO_HOST else OpKind.COPY_ON_DEVICE
+
+
+def _dimensions(row: Fields, of: str) -> tuple[int, int, int]:
+    x, y, z = (row.integer(f"{of}{axis}", 1, 2**31 - 1) for axis in "XYZ")
+    return x, y, z
+
+
+def _span_us(row: Fields) -> tuple[float, float]:
+    """Start and duration."""
+    start, end = row.integer("start"), row.integer("end")
+    if end < start:
+        raise row.fail("end", f"a time not before its start, {start}")
+    return start / 1e3, (end - start) / 1e3
 
 
 def _number(row: Fields, field: str) -> int | None:

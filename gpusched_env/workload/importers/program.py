@@ -93,8 +93,8 @@ def _launched(recording: Recording, timing: Timing) -> list[tuple[HostCall, Devi
     lost = sum(event.call is None for event in recording.events)
     if lost > LOST_LAUNCHES * len(recording.events):
         raise InputError(
-            f"{recording.origin}: {lost} of {len(recording.events)} kernels, copies and memsets have no launch call;"
-            " profile with ProfilerActivity.CPU and ProfilerActivity.CUDA"
+            f"{recording.origin}: {lost} of {len(recording.events)} kernels, copies and memsets have no launch call; "
+            f"{recording.advice}"
         )
     threads = usual_threads(recording)
     next_in_stream: dict[int, float] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpusched_env.errors import InputError
+from gpusched_env.hardware.products import Product
 from gpusched_env.workload.workload import OpKind, Segment
 
 UNPROFILED = "gpusched_iteration_us"
@@ -80,7 +82,7 @@ class LaunchShape:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     registers: int
-    """32-bit registers a thread."""
+    """32-bit registers a thread; 0: unknown."""
     shared_bytes: int
     """Static and dynamic shared memory a block, bytes, without the system's reserve."""
 
@@ -97,7 +99,9 @@ class DeviceEvent:
     duration_us: float
     stream: int
     call: HostCall | None
-    """The launch call; ``None`` if the profiler lost it."""
+    """The launch call; ``None`` if it was not recorded."""
+    number: int = -1
+    """By which it names that call: later calls of a process have larger ones; -1: unknown."""
     shape: LaunchShape | None = None
     """Set for kernels."""
     bytes: int = 0
@@ -124,8 +128,8 @@ class Recording:
     """Where it comes from, for error messages: the path of the file."""
     recorder: str
     """Profiler and library versions, as far as the file tells."""
-    device: str
-    """Name of the GPU as its driver reports it, empty if unknown."""
+    gpu: Product
+    """What the driver says of its GPU."""
     events: tuple[DeviceEvent, ...]
     """In any order."""
     orders: tuple[OrderCall, ...]
@@ -139,10 +143,16 @@ class Recording:
     host_work: tuple[HostCall, ...] = ()
     """What else the host threads did (operators of the framework), in any order: it tells threads that run side by
     side from those that take turns."""
+    notes: tuple[str, ...] = ()
+    """What a reader left out or assumed."""
+    advice: str = ""
+    """How to record launch calls, if too many are missing."""
 
 
 def pick_iterations(annotations: Sequence[HostCall], name: str | None, origin: str) -> list[HostCall]:
     """The annotations that are iterations, in order: those called ``name``; without one, profiler steps or the like.
+
+    Of annotations within each other the outermost counts. One ends where the next begins at the latest.
 
     Raises:
         InputError: none is called ``name``; the message names the file, ``origin``, and those that there are.
@@ -155,7 +165,15 @@ def pick_iterations(annotations: Sequence[HostCall], name: str | None, origin: s
     else:
         marks = [mark for mark in annotations if _STEP.fullmatch(mark.name)]
         marks = marks or [mark for mark in annotations if _ITERATION.match(mark.name)]
-    return sorted(marks, key=lambda mark: mark.start_us)
+    outermost: list[HostCall] = []
+    for mark in sorted(marks, key=lambda mark: (mark.start_us, -mark.end_us)):
+        if not outermost or mark.end_us > outermost[-1].end_us:
+            outermost.append(mark)
+    ends_us = [*(mark.start_us for mark in outermost[1:]), math.inf]
+    return [
+        mark if mark.end_us <= end_us else dataclasses.replace(mark, duration_us=end_us - mark.start_us)
+        for mark, end_us in zip(outermost, ends_us, strict=False)
+    ]
 
 
 def check_unprofiled(given: Sequence[Any], where: str) -> tuple[float, ...]:

@@ -6,11 +6,12 @@ import dataclasses
 from pathlib import Path
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import match_gpu
+from gpusched_env.hardware.products import match_gpu, taken_for
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.kineto import read_kineto
 from gpusched_env.workload.importers.nsys import is_sqlite, read_nsys
+from gpusched_env.workload.importers.selection import ANY, Selection
 from gpusched_env.workload.kernel import LONGEST_US
 from gpusched_env.workload.workload import Workload
 
@@ -21,6 +22,7 @@ def import_trace(
     iteration: str | None = None,
     iteration_us: float | None = None,
     execution_trace: Path | str | None = None,
+    selection: Selection = ANY
 ) -> Workload:
     """The workload in a profiler's export: PyTorch's (Kineto JSON, plain or gzipped) or Nsight Systems' (SQLite).
 
@@ -39,25 +41,30 @@ def import_trace(
         execution_trace: PyTorch's execution trace of the same run (JSON, plain or gzipped): kernels, copies and memsets
             get the memory that their operator reads and writes
             (:mod:`~gpusched_env.workload.importers.execution_trace`). ``None``: what they touch is not known.
+        selection: GPU and process, of a recording with several.
 
     Raises:
-        InputError: names file, event and field at fault, or the GPU that has no specification.
+        InputError: names file, event and field at fault, the GPU that has no specification, or the GPUs and processes
+            that there are.
     """
     file = Path(path)
     if iteration_us is not None and not 0.0 < iteration_us < float("inf"):
         raise InputError(f"iteration_us is {iteration_us}, must be a positive time in microseconds")
     traced = None if execution_trace is None else Path(execution_trace)
     if not is_sqlite(file):
-        recording = read_kineto(file, iteration, traced)
+        recording = read_kineto(file, iteration, traced, selection)
     elif traced is None:
-        recording = read_nsys(file, iteration)
+        recording = read_nsys(file, iteration, selection)
     else:
         raise InputError(
             f"{file}: of Nsight Systems, which knows no operators; {traced} needs a PyTorch profiler's trace"
         )
     if iteration_us is not None:
         recording = dataclasses.replace(recording, unprofiled_us=(iteration_us,))
-    workload = build_workload(recording, gpu if gpu is not None else match_gpu(recording.device, recording.origin))
+    spec = gpu if gpu is not None else match_gpu(recording.gpu, recording.origin)
+    if other := taken_for(recording.gpu, spec):
+        recording = dataclasses.replace(recording, notes=(*recording.notes, other))
+    workload = build_workload(recording, spec)
     _check_times(workload, recording.origin)
     return workload
 

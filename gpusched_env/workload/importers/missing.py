@@ -1,0 +1,135 @@
+"""What a profiler did not record of device work: what is left out of a program, and what is taken for it.
+
+* Work that was launched before the recording began has no launch call, and a smaller number than every call, or its
+  place in its stream is before all work that has one. It belongs to no iteration and is left out. So is an iteration of
+  which launches are missing for that reason.
+* Other work without a launch call was launched in the recording, and the record of the call was lost: its call is
+  inferred (:mod:`~gpusched_env.workload.importers.program`).
+* Work that begins and ends at time 0 has no times (CUPTI's mark). It takes as long as others of its kind, behind its
+  call and the work before it.
+* Registers that are not recorded are those of another kernel of that name, else :data:`UNKNOWN_REGISTERS`.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording
+
+UNKNOWN_REGISTERS: Final = 32
+"""What a thread may have without limiting how many are resident: 65,536 registers for 2,048 threads."""
+
+_COLLECTIVE = re.compile(r"nccl|rccl|nvshmem|cross_device_reduce", re.IGNORECASE)
+
+
+def completed(recording: Recording, numbers: Collection[int]) -> Recording:
+    """A recording without what was launched before it, with times and registers for all that is left.
+
+    Args:
+        recording: as it was read.
+        numbers: those of all its calls, whatever they do.
+    """
+    earlier = set(map(id, _earlier(recording.events, numbers)))
+    launched = [event for event in recording.events if id(event) not in earlier]
+    iterations = _whole(recording.iterations, launched) if earlier else recording.iterations
+    timed = list(_timed(launched))
+    begun = len(recording.iterations) - len(iterations)
+    notes = {
+        "kernels, copies and memsets launched before the recording left out": len(earlier),
+        "iteration left out, which began before the recording": begun,
+        "kernels, copies and memsets without times, as long as others of their kind": sum(map(_untimed, launched)),
+        "of these left out, like no other": len(launched) - len(timed),
+        f"kernels without registers, taken as others' or {UNKNOWN_REGISTERS} a thread": sum(map(_unlimited, timed)),
+        "collectives as long as recorded: they wait for other GPUs, and cannot be replayed alone": sum(
+            event.shape is not None and _COLLECTIVE.search(event.name) is not None for event in timed
+        ),
+    }
+    return replace(
+        recording,
+        events=tuple(_with_registers(timed)),
+        iterations=tuple(iterations),
+        notes=(*recording.notes, *(f"{count} {what}" for what, count in notes.items() if count)),
+    )
+
+
+def _earlier(events: Sequence[DeviceEvent], numbers: Collection[int]) -> Iterator[DeviceEvent]:
+    """Work that was launched before the recording.
+
+    What has a number between those of the calls was launched in it, even if it is the first of its stream.
+    """
+    if not numbers:
+        return
+    first, last = min(numbers), max(numbers)
+    began = {}
+    for event in sorted(events, key=lambda event: event.start_us):
+        if event.call is not None:
+            began.setdefault(event.stream, event.start_us)
+    for event in events:
+        if event.call is None:
+            in_range = first <= event.number <= last
+            known = event.number >= 0
+            before = event.start_us < began.get(event.stream, 0.0)
+            if (known and event.number < first) or (before and not in_range):
+                yield event
+
+
+def _whole(marks: Sequence[HostCall], launched: Sequence[DeviceEvent]) -> Sequence[HostCall]:
+    """The iterations but the first with launches, if that has fewer than every other."""
+    starts_us = sorted(event.call.start_us for event in launched if event.call is not None)
+    counts = [bisect_left(starts_us, mark.end_us) - bisect_left(starts_us, mark.start_us) for mark in marks]
+    begun = [place for place, count in enumerate(counts) if count]
+    if len(begun) > 1 and counts[begun[0]] < min(counts[place] for place in begun[1:]):
+        return marks[begun[1] :]
+    return marks
+
+
+def _untimed(event: DeviceEvent) -> bool:
+    return event.start_us == 0.0 == event.duration_us
+
+
+def _timed(events: Sequence[DeviceEvent]) -> Iterator[DeviceEvent]:
+    """The events, those without times with some; without those for which there are none."""
+    if not any(map(_untimed, events)):
+        yield from events
+        return
+    durations: dict[object, list[float]] = defaultdict(list)
+    for event in events:
+        if not _untimed(event):
+            durations[_kind(event)].append(event.duration_us)
+    ends_us: dict[int, float] = defaultdict(float)
+    """By stream."""
+    for event in sorted(events, key=lambda event: event.start_us if event.call is None else event.call.start_us):
+        if _untimed(event):
+            if event.call is None or _kind(event) not in durations:
+                continue
+            start_us = max(event.call.end_us, ends_us[event.stream])
+            event = replace(event, start_us=start_us, duration_us=statistics.median(durations[_kind(event)]))
+        ends_us[event.stream] = max(ends_us[event.stream], event.end_us)
+        yield event
+
+
+def _kind(event: DeviceEvent) -> object:
+    return event.kind, event.name, event.shape, event.bytes
+
+
+def _unlimited(event: DeviceEvent) -> bool:
+    return event.shape is not None and event.shape.registers == 0
+
+
+def _with_registers(events: Sequence[DeviceEvent]) -> Iterator[DeviceEvent]:
+    known: dict[str, Counter[int]] = defaultdict(Counter)
+    for event in events:
+        if event.shape is not None and event.shape.registers:
+            known[event.name][event.shape.registers] += 1
+    for event in events:
+        if event.shape is not None and not event.shape.registers:
+            found = known.get(event.name)
+            registers = found.most_common(1)[0][0] if found else UNKNOWN_REGISTERS
+            event = replace(event, shape=replace(event.shape, registers=registers))
+        yield event
