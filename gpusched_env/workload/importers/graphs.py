@@ -12,7 +12,9 @@ An edge that never held a node up leaves no trace and is missing; what follows t
 
 from __future__ import annotations
 
+import math
 import statistics
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,8 +48,10 @@ def graphs_of(launches: Sequence[Action]) -> tuple[list[list[Node]], dict[Action
 
 def _branches(action: Action) -> list[list[DeviceEvent]]:
     """Nodes by stream, that of the launch first."""
-    streams = sorted({event.stream for event in action.events}, key=lambda stream: (stream != action.stream, stream))
-    return [[event for event in action.events if event.stream == stream] for stream in streams]
+    branches: dict[int, list[DeviceEvent]] = {}
+    for event in action.events:
+        branches.setdefault(event.stream, []).append(event)
+    return [branches[stream] for stream in sorted(branches, key=lambda stream: (stream != action.stream, stream))]
 
 
 def _identity(action: Action) -> tuple[object, ...]:
@@ -59,38 +63,49 @@ def _nodes(actions: Sequence[Action]) -> list[Node]:
     places = [(b, i) for b, branch in enumerate(runs[0]) for i in range(len(branch))]
     places.sort(key=lambda place: (runs[0][place[0]][place[1]].start_us, runs[0][place[0]][place[1]].end_us))
     numbers = {place: number for number, place in enumerate(places)}
+    ends = sorted((runs[0][b][i].end_us, b, i) for b, i in places)
     found = []
     for number, (b, i) in enumerate(places):
-        own = [(b, i - 1)] if i > 0 else []
-        # Only earlier nodes: one that never takes any time could otherwise wait for its like.
-        waits = [place for place in (*own, *_joined(runs, b, i)) if numbers[place] < number]
+        waits = [(b, i - 1), *_joined(runs, b, i)] if i > 0 else _forked(runs, ends, b)
         found.append(
             Node(
                 event=runs[0][b][i],
                 duration_us=statistics.fmean(run[b][i].duration_us for run in runs),
-                after=tuple(sorted(numbers[place] for place in waits)),
+                # Only earlier nodes: one that never takes any time could otherwise wait for its like.
+                after=tuple(sorted(numbers[place] for place in waits if numbers[place] < number)),
             )
         )
     return found
 
 
+def _forked(
+    runs: Sequence[list[list[DeviceEvent]]], ends: Sequence[tuple[float, int, int]], b: int
+) -> list[tuple[int, int]]:
+    """The node that the first one of branch ``b`` waits for; ``ends`` are those of all nodes, in order."""
+    starts = [run[b][0].start_us for run in runs]
+    for place in range(bisect_right(ends, (starts[0] + CLOCK_US, math.inf)) - 1, -1, -1):
+        _, other, n = ends[place]
+        if other != b and all(run[other][n].end_us <= s + CLOCK_US for run, s in zip(runs, starts, strict=True)):
+            return [(other, n)]
+    return []
+
+
 def _joined(runs: Sequence[list[list[DeviceEvent]]], b: int, i: int) -> list[tuple[int, int]]:
-    """Nodes of other branches that node ``i`` of branch ``b`` waits for."""
+    """Nodes of other branches that a later node ``i`` of branch ``b`` waits for."""
     starts = [run[b][i].start_us for run in runs]
-    idle_from = [run[b][i - 1].end_us if i > 0 else float("-inf") for run in runs]
-    if i > 0 and statistics.median(s - e for s, e in zip(starts, idle_from, strict=True)) <= JOIN_GAP_US:
+    idle_from = [run[b][i - 1].end_us for run in runs]
+    if statistics.median(s - e for s, e in zip(starts, idle_from, strict=True)) <= JOIN_GAP_US:
         return []
     found = []
     for other, branch in enumerate(runs[0]):
-        ended = [
-            n
-            for n in range(len(branch) if other != b else 0)
+        # Nodes of a branch end in order.
+        last = bisect_right(branch, starts[0] + CLOCK_US, key=lambda node: node.end_us) - 1 if other != b else -1
+        first = bisect_right(branch, idle_from[0], key=lambda node: node.end_us)
+        for n in range(last, first - 1, -1):
             if all(
                 since < run[other][n].end_us <= start + CLOCK_US
                 for run, since, start in zip(runs, idle_from, starts, strict=True)
-            )
-        ]
-        found += [(other, n) for n in ended[-1:]]
-    if i == 0:
-        return sorted(found, key=lambda place: runs[0][place[0]][place[1]].end_us)[-1:]
+            ):
+                found.append((other, n))
+                break
     return found

@@ -17,6 +17,7 @@ An inferred wait is left out if the recorded times contradict it: what had to wa
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -28,6 +29,8 @@ from gpusched_env.workload.workload import OpKind
 
 CLOCK_US = 0.01
 """Device times are compared no finer than this."""
+LOOK = 4096
+"""How many records and launches away what belongs together is looked for: no more than a thousand launches queue."""
 
 
 @dataclass(slots=True, eq=False)
@@ -165,7 +168,8 @@ class _Resolver:
             action.record = self._by_number.get(order.record)
             return
         action.inferred = True
-        for record in reversed(self._own_records.get(action.call.thread) or self._records):
+        records = self._own_records.get(action.call.thread) or self._records
+        for record in itertools.islice(reversed(records), LOOK):
             taken = self._taken.get(record) if order.event is not None else None
             if taken in (None, order.event) and record.before_us <= returned_us + CLOCK_US:
                 action.record = record
@@ -193,7 +197,7 @@ class _Resolver:
         thread = action.call.thread
         own = self._launches.get(thread, [])
         first = bisect_right(self._starts.get(thread, []), action.call.start_us)
-        return (own[i] for i in range(first, len(own)))
+        return (own[i] for i in range(first, min(len(own), first + LOOK)))
 
     def _synchronised(self, action: Action) -> int | None:
         latest_us = action.call.end_us + CLOCK_US

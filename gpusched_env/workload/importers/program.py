@@ -74,8 +74,10 @@ def iterations(recording: Recording, timing: Timing) -> list[Iteration]:
     actions = resolve(recording, _launched(recording, timing))
     programs = host_programs(recording, actions)
     found = []
+    starts_us = [action.call.start_us for action in actions]
     for mark in recording.iterations or (_whole(actions),):
-        iteration = _iteration(mark, actions, programs, recording, timing)
+        own = actions[bisect_left(starts_us, mark.start_us) : bisect_left(starts_us, mark.end_us)]
+        iteration = _iteration(mark, own, programs, recording, timing)
         if iteration is not None:
             found.append(iteration)
     if not found:
@@ -115,9 +117,8 @@ def _whole(actions: Sequence[Action]) -> HostCall:
 
 
 def _iteration(
-    mark: HostCall, actions: Sequence[Action], programs: Mapping[int, int], recording: Recording, timing: Timing
+    mark: HostCall, own: Sequence[Action], programs: Mapping[int, int], recording: Recording, timing: Timing
 ) -> Iteration | None:
-    own = [action for action in actions if mark.start_us <= action.call.start_us < mark.end_us]
     if not any(event.kind is OpKind.KERNEL for action in own for event in action.events):
         return None
     kept, left_out = _kept(own)

@@ -8,19 +8,26 @@ other on the host (a join, a queue) is not recorded: such waiting is host time t
 
 from __future__ import annotations
 
-import heapq
 import math
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from gpusched_env.errors import InputError
 from gpusched_env.workload.importers.ordering import Action
 from gpusched_env.workload.importers.recording import Recording
 
 Interval = tuple[float, float]
+MOST_PROGRAMS = 64
+"""Host threads side by side: PyTorch has a few."""
 
 
 def host_programs(recording: Recording, actions: Sequence[Action]) -> dict[int, int]:
-    """The host program of each thread that does something with the device; 0 is that of the iterations' thread."""
+    """The host program of each thread that does something with the device; 0 is that of the iterations' thread.
+
+    Raises:
+        InputError: there are more than :data:`MOST_PROGRAMS`.
+    """
     first_us: dict[int, float] = {}
     busy: dict[int, list[Interval]] = defaultdict(list)
     for action in actions:
@@ -35,22 +42,32 @@ def host_programs(recording: Recording, actions: Sequence[Action]) -> dict[int, 
     programs: list[list[Interval]] = []
     found = {}
     for thread in sorted(first_us, key=lambda t: (t != main, first_us[t])):
-        own = sorted(busy[thread])
-        free = [row for row, taken in enumerate(programs) if not _overlap(taken, own)]
-        if not free:
+        own = _covered(busy[thread])
+        row = next((row for row, taken in enumerate(programs) if not _overlap(taken, own)), len(programs))
+        if row == MOST_PROGRAMS:
+            raise InputError(f"{recording.origin}: calls of more than {MOST_PROGRAMS} host threads overlap")
+        if row == len(programs):
             programs.append([])
-        row = free[0] if free else len(programs) - 1
-        programs[row] = sorted((*programs[row], *own))
+        programs[row] = _covered((*programs[row], *own))
         found[thread] = row
     return found
 
 
+def _covered(intervals: Iterable[Interval]) -> list[Interval]:
+    """The time that some intervals cover, as intervals apart from each other, in order."""
+    found: list[Interval] = []
+    for start, end in sorted(intervals):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        elif end > start:
+            found.append((start, end))
+    return found
+
+
 def _overlap(one: Sequence[Interval], other: Sequence[Interval]) -> bool:
-    """Whether an interval of ``one`` overlaps one of ``other``; both ascend."""
-    until = [-math.inf, -math.inf]
-    in_turn = heapq.merge(((*interval, 0) for interval in one), ((*interval, 1) for interval in other))
-    for start, end, side in in_turn:
-        if end > start and start < until[1 - side]:
+    """Whether an interval of ``one`` overlaps one of ``other``; both as :func:`_covered` has them."""
+    for start, end in other:
+        last = bisect_left(one, (end, -math.inf)) - 1
+        if last >= 0 and one[last][1] > start:
             return True
-        until[side] = max(until[side], end)
     return False
