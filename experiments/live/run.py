@@ -27,7 +27,7 @@ from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
 from gpusched_env.experiments.live.timed import TimedDecisions, timed_intervals
 from gpusched_env.experiments.settings import apply_settings
-from gpusched_env.hardware.products import Product, match_gpu
+from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.adapting import with_durations
 from gpusched_env.scenarios.building import build_problem
@@ -91,7 +91,7 @@ def run_live(
     seeds = checked_seeds(seeds)
     loaded = [apply_settings(load_scenario(name), settings) for name in scenarios]
     behind = CupyGpu()
-    spec = load_gpu(gpu) if gpu is not None else match_gpu(Product(behind.name), "this machine")
+    spec = load_gpu(gpu) if gpu is not None else match_gpu(behind.name, "this machine")
     live = Live(
         command=command, versions=versions(), product=behind.name, gpu=spec.name, settings=list(settings), seeds=seeds
     )

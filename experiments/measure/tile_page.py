@@ -50,7 +50,7 @@ from gpusched_env.experiments.measure.tile_rows import (
     read_tiles,
 )
 from gpusched_env.experiments.measure.tile_tables import POLICIES, STREAM, UNGUARDED
-from gpusched_env.hardware.products import Product, match_gpu
+from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import load_gpu
 
 V100_SMS = load_gpu("v100").sms
@@ -219,7 +219,7 @@ def tile_page(recording: TileMeasurements, device: str = "compiled") -> str:
     Raises:
         InputError: no pair was measured, or the GPU is unknown.
     """
-    found = list(predictions(recording.rows, match_gpu(Product(recording.gpu), "the recording"), device))
+    found = list(predictions(recording.rows, match_gpu(recording.gpu, "the recording"), device))
     if not any(row.policy != STREAM for row in found):
         raise InputError("the recording has no pair that was measured both in stream order and by a policy")
     return page("tiles.md.j2", text=TilePage(recording, found))

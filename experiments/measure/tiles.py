@@ -25,7 +25,7 @@ from gpusched_env.experiments.measure.tile_kernels import MODEL, Kernels, OnGpu
 from gpusched_env.experiments.measure.tile_prediction import predictions
 from gpusched_env.experiments.measure.tile_rows import Case, TileMeasurements, TileRow, Unmeasured, Work
 from gpusched_env.experiments.measure.tile_tables import POLICIES, STREAM, UNGUARDED
-from gpusched_env.hardware.products import Product, match_gpu
+from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import load_gpu
 
 TOKENS: Final = (1536, 2048, 3072)
@@ -50,7 +50,7 @@ def measure(
                 write_file(json, msgspec.structs.replace(head, rows=rows).encoded(), "--json")
 
         add(measured(gpu, head.sms, time.monotonic() + limit_s))
-        add(predictions(rows, match_gpu(Product(head.gpu), "this machine")))
+        add(predictions(rows, match_gpu(head.gpu, "this machine")))
     except InputError as error:
         sys.exit(f"error: {error}")
 

@@ -10,6 +10,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def printable(text: str, most: int = 80) -> str:
+    """A text of a file, for a message: at most so many characters, none of which a terminal would obey."""
+    return "".join(character if character.isprintable() else "?" for character in text[:most])
+
+
 FEW = "~"
 """Before a percentile of too few values."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from gpusched_env.display.words import printable
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, gpu_names, load_gpu
 
@@ -22,6 +23,12 @@ class Product(NamedTuple):
     memory_bytes: int | None = None
     """Device memory; ``None``: unknown."""
 
+    @classmethod
+    def of(cls, name: object, sms: object, memory_bytes: object) -> Product:
+        """From values of a file; what is no name or no size is unknown."""
+        sizes = (size if isinstance(size, int) and 0 < size < 2**53 else None for size in (sms, memory_bytes))
+        return cls(printable(name) if isinstance(name, str) else "", *sizes)
+
     def __str__(self) -> str:
         sizes = [f"{self.sms} SMs"] if self.sms is not None else []
         sizes += [f"{self.memory_bytes / 1e9:.3g} GB"] if self.memory_bytes is not None else []
@@ -33,8 +40,8 @@ class Product(NamedTuple):
         return self.sms in (None, spec.sms) and (self.memory_bytes is None or least <= self.memory_bytes <= most)
 
 
-def match_gpu(product: Product, origin: str) -> GpuSpec:
-    """The shipped specification of a GPU.
+def match_gpu(device: Product | str, origin: str) -> GpuSpec:
+    """The shipped specification of a GPU, or of what its driver calls so.
 
     Its summary has every word of the driver's name (``3070 Ti`` is no 3070, and ``PCIe`` no SXM), which has every part
     of the specification's name except ``sxm``, which drivers leave out. SMs and memory are the same.
@@ -42,6 +49,7 @@ def match_gpu(product: Product, origin: str) -> GpuSpec:
     Raises:
         InputError: not exactly one fits; ``origin`` says whose GPU it is: a file's, or this machine's.
     """
+    product = Product(device) if isinstance(device, str) else device
     specs = [load_gpu(name) for name in gpu_names()]
     named = [spec for spec in specs if _is_called(spec, _words(product.name))]
     fitting = [spec for spec in named if product.has_size_of(spec)]

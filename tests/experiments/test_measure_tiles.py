@@ -24,7 +24,7 @@ from gpusched_env.experiments.measure.tile_rows import (
     read_tiles,
 )
 from gpusched_env.experiments.measure.tile_tables import tables_of
-from gpusched_env.hardware.products import Product, match_gpu
+from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import load_gpu
 from tests.experiments.tile_stand_in import TileGpu
 
@@ -199,7 +199,7 @@ def test_the_shipped_recording_gives_the_page() -> None:
     recording = read_tiles(shipped())
     assert (ROOT / "docs" / "cusync-gpu.md").read_text(encoding="utf-8") == tile_page(recording)
     stored = recording.of(Predicted)
-    anew = list(predictions(recording.rows, match_gpu(Product(recording.gpu), "the recording")))
+    anew = list(predictions(recording.rows, match_gpu(recording.gpu, "the recording")))
     assert [row.predicted_us for row in stored] == pytest.approx([row.predicted_us for row in anew])
 
 

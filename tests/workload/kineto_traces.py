@@ -40,8 +40,29 @@ def mark(ts: float, dur: float, name: str = "ProfilerStep#3") -> Event:
     return {"ph": "X", "cat": "user_annotation", "name": name, "ts": ts, "dur": dur, "tid": 1}
 
 
-def write(path: Path, events: list[Event], device: str = "NVIDIA H100 80GB HBM3") -> Path:
-    document = {"deviceProperties": [{"id": 0, "name": device}], "traceEvents": events}
+def three_kernels() -> list[Event]:
+    """Two kernels and a copy, a wait for them, a third kernel like the first, and a synchronisation at its end."""
+    return [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
+        mark(1000.0, 100.0),
+        call("cudaLaunchKernel", 1010.0, 5.0, 1),
+        kernel(1017.0, 10.0, 1),
+        call("cuLaunchKernelEx", 1018.0, 4.0, 2, cat="cuda_driver"),
+        kernel(1028.0, 14.0, 2, GEMM, grid=[16, 8, 1], block=[384, 1, 1], **{"shared memory": 65536}),
+        call("cudaMemcpyAsync", 1025.0, 2.0, 3),
+        memcpy("Memcpy DtoH (Device -> Pinned)", 1043.0, 2.0, 3),
+        call("cudaStreamSynchronize", 1029.0, 19.5, 4),
+        call("cudaLaunchKernel", 1052.0, 4.0, 5),
+        kernel(1058.0, 4.0, 5),
+        call("cudaDeviceSynchronize", 1070.0, 4.0, 6),
+    ]
+
+
+def write(
+    path: Path, events: list[Event], device: str = "NVIDIA H100 80GB HBM3", gpus: list[Event] | None = None
+) -> Path:
+    listed = [{"id": 0, "name": device}] if gpus is None else gpus
+    document = {"deviceProperties": listed, "traceEvents": events}
     path.write_bytes(json.dumps(document).encode())
     return path
 

@@ -9,7 +9,7 @@ PROCESS = (7 << 24) << 24
 THREAD = PROCESS | 4242
 SCHEMA = {
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT",
-    "TARGET_INFO_GPU": "vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, cuDevice INTEGER",
+    "TARGET_INFO_GPU": "vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, cuDevice INTEGER, smCount INTEGER",
     "CUPTI_ACTIVITY_KIND_KERNEL": """
         start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL,
         greenContextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
@@ -39,6 +39,7 @@ SCHEMA = {
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": """
         start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, streamId INTEGER NOT NULL,
         correlationId INTEGER, globalPid INTEGER, graphId INTEGER NOT NULL, graphExecId INTEGER NOT NULL""",
+    "TARGET_INFO_CUDA_DEVICE": "gpuId INTEGER, cudaId INTEGER, pid INTEGER, uuid TEXT, numMultiprocessors INTEGER",
     "NVTX_EVENTS": """
         start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, globalTid INTEGER,
         textId INTEGER, domainId INTEGER""",
@@ -77,7 +78,7 @@ class Export:
         sizes = {"registersPerThread": 32, "staticSharedMemory": 512, "dynamicSharedMemory": 1536}
         text = self.string(name)
         values = self._work(start, duration, correlation, stream) | {"demangledName": text, "shortName": text}
-        self.insert("CUPTI_ACTIVITY_KIND_KERNEL", **values | shape | sizes | {"sharedMemoryExecuted": 8192} | more)
+        self.insert("CUPTI_ACTIVITY_KIND_KERNEL", **(values | shape | sizes | {"sharedMemoryExecuted": 8192} | more))
 
     def copy(self, start: float, duration: float, correlation: int, kind: int, size: int = 64) -> None:
         values = self._work(start, duration, correlation, 7)
@@ -108,9 +109,9 @@ class Export:
             "CUPTI_ACTIVITY_KIND_CUDA_EVENT", **values, streamId=stream, correlationId=correlation, eventId=event
         )
 
-    def range(self, start: float, duration: float, text: str, registered: bool = False) -> None:
+    def range(self, start: float, duration: float, text: str, registered: bool = False, thread: int = THREAD) -> None:
         named = {"textId": self.string(text)} if registered else {"text": text}
-        self.insert("NVTX_EVENTS", **_span(start, duration), eventType=59, globalTid=THREAD, **named)
+        self.insert("NVTX_EVENTS", **_span(start, duration), eventType=59, globalTid=thread, **named)
 
     def mark(self, start: float, text: str) -> None:
         self.insert("NVTX_EVENTS", start=int(start * 1e3), eventType=34, text=text, globalTid=THREAD)
@@ -134,7 +135,7 @@ def _span(start: float, duration: float) -> dict[str, int]:
 
 
 def three_kernels(path: Path, **device: str) -> Export:
-    """The program of ``test_import_kineto.three_kernels`` as Nsight Systems sees it."""
+    """The program of ``kineto_traces.three_kernels`` as Nsight Systems sees it."""
     export = Export(path, **device)
     export.range(1000.0, 100.0, "iteration 3", registered=True)
     export.call("cudaLaunchKernel_v7000", 1010.0, 5.0, 1)

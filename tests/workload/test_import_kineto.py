@@ -8,29 +8,10 @@ from typing import Any
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers import import_trace
 from gpusched_env.workload.workload import GraphNode, Op, OpKind, decode_workload, encode_workload
-from tests.workload.kineto_traces import GEMM, Event, call, imported, kernel, mark, memcpy, write
-
-
-def three_kernels() -> list[Event]:
-    """Two kernels and a copy, a wait for them, a third kernel like the first, and a synchronisation at its end."""
-    return [
-        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
-        mark(1000.0, 100.0),
-        call("cudaLaunchKernel", 1010.0, 5.0, 1),
-        kernel(1017.0, 10.0, 1),
-        call("cuLaunchKernelEx", 1018.0, 4.0, 2, cat="cuda_driver"),
-        kernel(1028.0, 14.0, 2, GEMM, grid=[16, 8, 1], block=[384, 1, 1], **{"shared memory": 65536}),
-        call("cudaMemcpyAsync", 1025.0, 2.0, 3),
-        memcpy("Memcpy DtoH (Device -> Pinned)", 1043.0, 2.0, 3),
-        call("cudaStreamSynchronize", 1029.0, 19.5, 4),
-        call("cudaLaunchKernel", 1052.0, 4.0, 5),
-        kernel(1058.0, 4.0, 5),
-        call("cudaDeviceSynchronize", 1070.0, 4.0, 6),
-    ]
+from tests.workload.kineto_traces import GEMM, Event, call, imported, kernel, mark, memcpy, three_kernels, write
 
 
 def test_three_kernels_give_the_literal_program(tmp_path: Path, gpu: GpuSpec) -> None:
@@ -192,7 +173,7 @@ def many_kernels(lost: int) -> list[Event]:
     events = [mark(0.0, 1000.0)]
     for i in range(40):
         events.append(kernel(10.0 * i + 7.0, 5.0, i))
-        if i >= lost:
+        if not 20 <= i < 20 + lost:
             events.append(call("cudaLaunchKernel", 10.0 * i, 5.0, i))
     return [*events, call("cudaDeviceSynchronize", 401.0, 5.0, 99)]
 
@@ -201,7 +182,7 @@ def test_a_lost_launch_is_inferred_just_before_its_start(tmp_path: Path, gpu: Gp
     workload = imported(tmp_path, many_kernels(lost=1), gpu)
     ops = workload.variants[0].ops
     assert len(ops) == 41
-    assert (ops[0].host_us, ops[1].host_us) == (5.0, 10.0)
+    assert [op.host_us for op in ops[19:22]] == [10.0, 10.0, 10.0]
     assert "1 launches without a host call" in workload.source
 
 
@@ -234,10 +215,7 @@ def broken(change: Event | None = None, event: int = 3, **args: Any) -> list[Eve
         (broken(grid=[8, 1]), r"traceEvents\[3\]\.args: field 'grid' is \[8, 1\]"),
         (broken(grid=None), r"traceEvents\[3\]\.args: field 'grid' is None"),
         (broken(block="128"), r"traceEvents\[3\]\.args: field 'block' is '128'"),
-        (
-            broken(**{"registers per thread": 0}),
-            r"field 'registers per thread' is 0, expected an integer of at least 1",
-        ),
+        (broken(**{"registers per thread": 256}), r"'registers per thread' is 256, expected an integer of at least 0"),
         (broken(**{"shared memory": -4}), r"traceEvents\[3\]\.args: field 'shared memory' is -4"),
         (broken({"dur": -1.0}), r"traceEvents\[3\]: field 'dur' is -1\.0, expected microseconds, not negative"),
         (broken({"ts": -5}), r"traceEvents\[3\]: field 'ts' is -5"),
@@ -247,7 +225,7 @@ def broken(change: Event | None = None, event: int = 3, **args: Any) -> list[Eve
         (broken(event=7, bytes=None), r"traceEvents\[7\]\.args: field 'bytes' is None"),
         (broken({"tid": "main"}, event=2), r"traceEvents\[2\]: field 'tid' is 'main', expected an integer"),
         (broken(stream="x"), r"traceEvents\[3\]\.args: field 'stream' is 'x'"),
-        (broken(device=1), r"work of GPUs \[0, 1\]; a workload is one process on one GPU"),
+        (broken(device=1), r"a workload is one process on one GPU; say which \(device=, --device; process=, --process"),
         (broken(**{"shared memory": 300_000}), r"kernel vectorized_elementwise_kernel.*shared memory per block"),
         ([*three_kernels(), 5], r"traceEvents\[12\] is 5, expected an object"),
         ([e for e in three_kernels() if e.get("cat") != "kernel"], r"no GPU kernel in the trace"),
@@ -275,12 +253,15 @@ def test_missing_grid_is_named(tmp_path: Path, gpu: GpuSpec) -> None:
         (gzip.compress(b"ts,dur\n", mtime=0), "no recording; accepted are"),
         (b'{"traceEvents": [', "not valid JSON"),
         (b"\xff\xfe{}", "no recording; accepted are"),
-        (b'{"\xff": 1}', "not valid JSON"),
+        (b'{"\xff": 1}', "no list 'traceEvents'"),
+        (b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not valid JSON"),
+        (gzip.compress(b"[" + b"0," * 2**24 + b"0]", mtime=0), "more than 64 times its size"),
+        (gzip.compress(b"SQLite format 3\0", mtime=0), "unzip it first"),
         (gzip.compress(b'{"traceEvents": []}', mtime=0)[:-9], "damaged or truncated gzip"),
         (gzip.compress(b'{"traceEvents": []}', mtime=0)[:12] + b"!!!!!!!!", "damaged or truncated gzip"),
         (b'{"events": []}', "no list 'traceEvents'"),
         (b'{"traceEvents": 3}', "no list 'traceEvents'"),
-        (b"[1, 2]", "no list 'traceEvents'"),
+        (b"[1, 2]", "no list 'traceEvents', but events alone, as PyTorch before 1.8"),
     ],
 )
 def test_files_that_are_no_kineto_traces(tmp_path: Path, gpu: GpuSpec, content: bytes, message: str) -> None:
@@ -293,19 +274,6 @@ def test_files_that_are_no_kineto_traces(tmp_path: Path, gpu: GpuSpec, content: 
 def test_an_absent_file(tmp_path: Path, gpu: GpuSpec) -> None:
     with pytest.raises(InputError, match=r"absent\.json: cannot be read \(No such file"):
         import_trace(tmp_path / "absent.json", gpu)
-
-
-@pytest.mark.parametrize(
-    ("device", "spec"),
-    [
-        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
-        ("NVIDIA A100-SXM4-80GB", "a100-sxm"),
-        ("NVIDIA GeForce RTX 3090", "rtx-3090"),
-        ("NVIDIA H200", "h200-sxm"),
-    ],
-)
-def test_the_specification_follows_from_the_device(device: str, spec: str) -> None:
-    assert match_gpu(device, "f").name == spec
 
 
 @pytest.mark.parametrize("device", ["NVIDIA H100 PCIe", "NVIDIA GeForce RTX 2080 Ti", ""])

@@ -126,10 +126,10 @@ def test_a_mark_says_how_long_iterations_take_without_the_profiler(tmp_path: Pat
         ("UPDATE NVTX_EVENTS SET textId = 77", r"NVTX_EVENTS row 1: field 'textId' is 77, expected the id"),
         ("UPDATE NVTX_EVENTS SET text = 'gpusched_iteration_us=fast', eventType = 34", r"iteration_us has 'fast'"),
         ("DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME", "4 of 4 kernels, copies and memsets have no launch call"),
-        (f"UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET globalPid = {PROCESS * 2}", "work of processes .*one process on one"),
-        ("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET deviceId = 1", "work of GPUs 0, 1; a workload is one process on one"),
+        (f"UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET globalPid = {PROCESS | 5 << 24}", "one process on one GPU; say which"),
+        ("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET deviceId = 1", "one process on one GPU; say which"),
         (
-            "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE AS SELECT start, end FROM CUPTI_ACTIVITY_KIND_KERNEL",
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL",
             "traced as a whole; profile with --cuda-graph-trace=node",
         ),
     ],

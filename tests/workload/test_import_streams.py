@@ -282,8 +282,8 @@ def test_a_recorded_program_of_three_streams(kind: str) -> None:
         (detail("Stream Sync", 9, 7) | {"args": None}, r"traceEvents\[14\]\.args is None, expected an object"),
         (detail("Stream Sync", 9, "x"), r"traceEvents\[14\]\.args: field 'stream' is 'x'"),  # type: ignore[arg-type]
         (
-            detail("Event Sync", 9, -1, wait_on_cuda_event_id=1),
-            r"traceEvents\[14\]\.args has no field 'wait_on_cuda_event_record_corr_id'",
+            detail("Event Sync", 9, -1, wait_on_cuda_event_id=1, wait_on_cuda_event_record_corr_id="x"),
+            r"traceEvents\[14\]\.args: field 'wait_on_cuda_event_record_corr_id' is 'x'",
         ),
     ],
 )

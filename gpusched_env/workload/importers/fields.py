@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from gpusched_env.errors import InputError
-from gpusched_env.reading import read_bytes, unzipped
+from gpusched_env.reading import MOST_TIMES, read_bytes, unzipped
 
 FORMATS = (
     "accepted are a trace of the PyTorch profiler (Kineto JSON, plain or gzipped) and a report of Nsight Systems that "
@@ -29,7 +29,12 @@ def load_json(path: Path) -> Any:
 
     Profilers write names as they find them: what is no UTF-8 is replaced.
     """
-    data = unzipped(read_bytes(path), str(path)).removeprefix(codecs.BOM_UTF8)
+    packed = read_bytes(path)
+    data = unzipped(packed, str(path)).removeprefix(codecs.BOM_UTF8)
+    if len(data) > max(SMALL_BYTES, MOST_TIMES * len(packed)):
+        raise InputError(f"{path}: more than {MOST_TIMES} times its size once it is unzipped, as no recording is")
+    if data.startswith(b"SQLite format 3\0"):
+        raise InputError(f"{path}: unzip it first, for Nsight Systems' SQLite is read from the disk")
     if not data[:100].lstrip().startswith((b"{", b"[")):
         raise InputError(f"{path}: no recording; {FORMATS}")
     try:
@@ -46,6 +51,10 @@ def _as_profilers_write(data: bytes, path: Path) -> Any:
         raise InputError(f"{path}: not valid JSON ({error}); is the file complete?") from error
 
 
+MOST_BYTES = 2**53
+"""Of a copy or memset."""
+SMALL_BYTES = 2**24
+"""What may be zipped to any size."""
 _DECIMAL = re.compile(r"\d{1,20}(\.\d{1,20})?")
 LATEST_US = 1e18
 """Of a time: profilers count from 1970, which is 2e15 microseconds ago."""
@@ -67,14 +76,14 @@ class Fields:
             InputError: it is something else.
         """
         if not isinstance(value, dict):
-            raise InputError(f"{where} is {_shown(value)}, expected an object")
+            raise InputError(f"{where} is {shown(value)}, expected an object")
         return cls(value, where)
 
     def fail(self, name: str, expected: str) -> InputError:
         """An error about field ``name`` (to raise)."""
         if name not in self.values:
             return InputError(f"{self.where} has no field {name!r}, expected {expected}")
-        return InputError(f"{self.where}: field {name!r} is {_shown(self.values[name])}, expected {expected}")
+        return InputError(f"{self.where}: field {name!r} is {shown(self.values[name])}, expected {expected}")
 
     def text(self, name: str) -> str:
         """A string; half characters (surrogates) are replaced."""
@@ -126,6 +135,7 @@ class Fields:
         return Fields.of(self.values[name], f"{self.where}.{name}")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value in a message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

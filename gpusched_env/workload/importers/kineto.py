@@ -69,14 +69,13 @@ _HOST = {"cuda_runtime", "cuda_driver", "Runtime"}
 _OPERATOR = {"cpu_op", "Operator"}
 _UNKNOWN = 2**32 - 1
 """CUPTI's number for a stream or event that does not apply."""
+_ALIKE = 0.9
+"""Share of the work that fits the best process, from which on another one may be it."""
 _SUFFIX = re.compile(r"(\.pt\.trace|\.kineto)?\.json(\.gz)?$")
 
 
 def read_kineto(
-    path: Path,
-    iteration: str | None = None,
-    execution_trace: Path | None = None,
-    selection: Selection = ANY
+    path: Path, iteration: str | None = None, execution_trace: Path | None = None, selection: Selection = ANY
 ) -> Recording:
     """The recording in a Kineto export (see :func:`~gpusched_env.workload.importers.trace.import_trace`).
 
@@ -85,6 +84,10 @@ def read_kineto(
     """
     origin = str(path)
     document = load_json(path)
+    if isinstance(document, list):
+        raise InputError(
+            f"{origin}: no list 'traceEvents', but events alone, as PyTorch before 1.8; use a newer profiler"
+        )
     if not isinstance(document, dict) or not isinstance(document.get("traceEvents"), list):
         raise InputError(f"{origin}: no list 'traceEvents'; expected a PyTorch profiler (Kineto) export")
     parts = _Parts()
@@ -102,7 +105,7 @@ def read_kineto(
         origin,
     )
     parts = parts.of(part)
-    launches = parts.launches.get(part.process, {})
+    launches = {} if part.process is None else parts.launches.get(part.process, {})
     events = tuple(device_event(event, kind, launches) for kind, event in parts.work)
     if execution_trace is not None:
         events = _with_memory(events, parts, execution_trace, origin)
@@ -128,7 +131,7 @@ def read_kineto(
 class _Parts:
     """The events of a trace by category."""
 
-    launches: dict[int | None, dict[int, Launch]] = field(default_factory=dict)
+    launches: dict[int, dict[int, Launch]] = field(default_factory=dict)
     """Calls by process and correlation."""
     orders: list[tuple[int, int, HostCall]] = field(default_factory=list)
     """Calls that order device work, with their processes and correlations (-1: none)."""
@@ -180,23 +183,32 @@ class _Parts:
         if ordering(call.name) is not None:
             self.orders.append((process, correlation, call))
         own = self.launches.setdefault(process, {})
-        if correlation >= 0:
-            own.setdefault(correlation, Launch(call, arguments))
+        # Of a runtime call and the driver call inside it, the outer one.
+        if correlation >= 0 and (correlation not in own or call.start_us < own[correlation].call.start_us):
+            own[correlation] = Launch(call, arguments)
 
 
 def _owners(parts: _Parts) -> dict[int, int | None]:
-    """By GPU: the process that launched most of its work, which is behind calls that fit."""
+    """By GPU: the process that launched most of its work, which is behind calls that fit.
+
+    Processes count their calls alike. Of those that fit alike, each is taken to have a GPU of its own.
+    """
     if len(parts.launches) < 2:
         process = next(iter(parts.launches), None)
         return {device_of(event): process for _, event in parts.work}
-    fits: dict[int, Counter[int | None]] = defaultdict(Counter)
+    fits: dict[int, Counter[int]] = defaultdict(Counter)
     for kind, event in parts.work:
         number = optional(event.inside("args"), "correlation")
         for process, calls in parts.launches.items():
             launch = calls.get(number)
             behind = launch is not None and launch.call.start_us <= event.microseconds("ts")
             fits[device_of(event)][process] += behind and launch.launches(kind)
-    return {device: found.most_common(1)[0][0] for device, found in fits.items()}
+    owners: dict[int, int | None] = {}
+    for device, found in sorted(fits.items()):
+        likely = [process for process in sorted(found) if found[process] >= _ALIKE * max(found.values())]
+        free = [process for process in likely if process not in owners.values()]
+        owners[device] = max(free or likely, key=lambda process: found[process])
+    return owners
 
 
 def _threads(parts: _Parts) -> int:
@@ -292,15 +304,10 @@ def _product(document: dict[str, Any], device: int, parts: _Parts) -> Product:
     """
     listed = document.get("deviceProperties")
     found = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
-    products = {gpu.get("id"): _described(gpu) for gpu in found}
+    products = [Product.of(gpu.get("name"), gpu.get("numSms"), gpu.get("totalGlobalMem")) for gpu in found]
+    if len(set(products)) == 1:
+        return products[0]
     calls = (launch.call for own in parts.launches.values() for launch in own.values())
-    rocm = any(call.name.startswith("hip") for call in calls)
-    if len(set(products.values())) == 1:
-        return next(iter(products.values()))
-    return Product() if rocm else products.get(device, Product())
-
-
-def _described(gpu: dict[str, Any]) -> Product:
-    sizes = [gpu.get(name) for name in ("numSms", "totalGlobalMem")]
-    sms, memory_bytes = (size if isinstance(size, int) and 0 < size < 2**53 else None for size in sizes)
-    return Product(str(gpu.get("name", "")), sms, memory_bytes)
+    if any(call.name.startswith("hip") for call in calls):
+        return Product()
+    return next((product for gpu, product in zip(found, products, strict=True) if gpu.get("id") == device), Product())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from gpusched_env.workload.importers.fields import Fields
+from gpusched_env.workload.importers.fields import MOST_BYTES, Fields
 from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, LaunchShape
 from gpusched_env.workload.workload import OpKind
 
@@ -76,9 +76,9 @@ def device_of(event: Fields) -> int:
 
 def copy_kind(name: str) -> OpKind:
     """Direction of a copy from its name in the trace (``Memcpy HtoD (Pinned -> Device)``)."""
-    if "HtoD" in name or "HostToDevice" in name:
+    if re.search(r"Hto[DA]|HostTo(Device|Array)", name):
         return OpKind.COPY_TO_DEVICE
-    if "DtoH" in name or "DeviceToHost" in name:
+    if re.search(r"[DA]toH|(Device|Array)ToHost", name):
         return OpKind.COPY_TO_HOST
     return OpKind.COPY_ON_DEVICE
 
@@ -103,6 +103,6 @@ def _shape(arguments: Fields, launch: Launch | None) -> LaunchShape:
 def _size(arguments: Fields, launch: Launch | None) -> int:
     if launch is not None and "bytes" not in arguments.values:
         size = launch.arguments.values.get("size")
-        if isinstance(size, str) and size.isdecimal() and len(size) < 19:
+        if isinstance(size, str) and re.fullmatch(r"\d{1,15}", size):
             return int(size)
-    return arguments.integer("bytes")
+    return arguments.integer("bytes", 0, MOST_BYTES)

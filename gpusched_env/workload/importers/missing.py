@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from gpusched_env.errors import InputError
 from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording
 
 UNKNOWN_REGISTERS: Final = 32
@@ -34,11 +35,16 @@ def completed(recording: Recording, numbers: Collection[int]) -> Recording:
     Args:
         recording: as it was read.
         numbers: those of all its calls, whatever they do.
+
+    Raises:
+        InputError: no kernel is left.
     """
     earlier = set(map(id, _earlier(recording.events, numbers)))
     launched = [event for event in recording.events if id(event) not in earlier]
     iterations = _whole(recording.iterations, launched) if earlier else recording.iterations
     timed = list(_timed(launched))
+    if not any(event.shape is not None for event in timed):
+        raise InputError(f"{recording.origin}: has no kernel that was launched in the recording; {recording.advice}")
     begun = len(recording.iterations) - len(iterations)
     notes = {
         "kernels, copies and memsets launched before the recording left out": len(earlier),
@@ -70,11 +76,12 @@ def _earlier(events: Sequence[DeviceEvent], numbers: Collection[int]) -> Iterato
     for event in sorted(events, key=lambda event: event.start_us):
         if event.call is not None:
             began.setdefault(event.stream, event.start_us)
+    first_us = min(began.values(), default=0.0)
     for event in events:
         if event.call is None:
             in_range = first <= event.number <= last
             known = event.number >= 0
-            before = event.start_us < began.get(event.stream, 0.0)
+            before = event.start_us < began.get(event.stream, first_us)
             if (known and event.number < first) or (before and not in_range):
                 yield event
 

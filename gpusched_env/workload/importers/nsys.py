@@ -25,7 +25,7 @@ from urllib.parse import quote
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.products import Product
 from gpusched_env.reading import opened
-from gpusched_env.workload.importers.fields import Fields
+from gpusched_env.workload.importers.fields import MOST_BYTES, Fields
 from gpusched_env.workload.importers.missing import completed
 from gpusched_env.workload.importers.recording import (
     UNPROFILED,
@@ -205,7 +205,7 @@ class _Export:
             call=None if correlation is None else calls.get(correlation),
             number=-1 if correlation is None else correlation,
             shape=shape,
-            bytes=0 if shape else row.integer("bytes"),
+            bytes=0 if shape else row.integer("bytes", 0, MOST_BYTES),
         )
 
     def _texts(self, *kinds: int) -> Iterator[tuple[Fields, str]]:
@@ -240,11 +240,13 @@ class _Export:
     def _gpu(self, part: Part) -> Product:
         """What the driver says of a process's GPU: that of its number, or of any if all are alike."""
         rows = [*self._tables.rows("TARGET_INFO_GPU", _GPU), *self._tables.rows("TARGET_INFO_CUDA_GPU", _GPU)]
-        numbers = {
-            device.values.get("gpuId")
+        known = [
+            device.values
             for device in self._tables.rows("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid"))
-            if device.values.get("cudaId") == part.device and device.values.get("pid") in (None, 0, part.process)
-        }
+            if device.values.get("cudaId") == part.device
+        ]
+        own = [values for values in known if values.get("pid") == part.process]
+        numbers = {values.get("gpuId") for values in own or known}
         by = ("id",) if len(numbers) == 1 else ("cuDevice", "deviceId", "id")
         number = numbers.pop() if len(numbers) == 1 else part.device
         field = next((field for field in by if any(row.values.get(field) == number for row in rows)), None)
@@ -253,11 +255,11 @@ class _Export:
 
 
 def _described(gpu: Fields) -> Product:
-    sizes = [
-        next((size for size in map(gpu.values.get, names) if isinstance(size, int) and size > 0), None)
-        for names in (("smCount", "numMultiprocessors"), ("totalMemory", "globalMemorySize"))
-    ]
-    return Product(gpu.text("name"), *sizes)
+    name, *sizes = (
+        next((value for value in map(gpu.values.get, names) if value is not None), None)
+        for names in (("name",), ("smCount", "numMultiprocessors"), ("totalMemory", "globalMemorySize"))
+    )
+    return Product.of(name, *sizes)
 
 
 def _part(row: Fields) -> Part:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpusched_env.display.words import printable
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.products import Product
+from gpusched_env.workload.importers.fields import shown
 from gpusched_env.workload.workload import OpKind, Segment
 
 UNPROFILED = "gpusched_iteration_us"
@@ -160,7 +162,7 @@ def pick_iterations(annotations: Sequence[HostCall], name: str | None, origin: s
     if name is not None:
         marks = [mark for mark in annotations if mark.name == name]
         if not marks:
-            known = sorted({mark.name for mark in annotations})
+            known = sorted({printable(mark.name) for mark in annotations})
             raise InputError(f"{origin}: no annotation {name!r}; the trace has {', '.join(known[:12]) or 'none'}")
     else:
         marks = [mark for mark in annotations if _STEP.fullmatch(mark.name)]
@@ -189,6 +191,6 @@ def check_unprofiled(given: Sequence[Any], where: str) -> tuple[float, ...]:
         except (TypeError, ValueError):
             us = math.nan
         if not 0.0 < us < math.inf:
-            raise InputError(f"{where} has {value!r}, expected positive times in microseconds")
+            raise InputError(f"{where} has {shown(value)}, expected positive times in microseconds")
         found.append(us)
     return tuple(found)

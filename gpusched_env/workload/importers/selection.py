@@ -52,9 +52,7 @@ def select(
     for part, kind in work:
         counts.setdefault(part, Counter())[_LISTED.get(kind, "copies")] += 1
     fitting = [
-        part
-        for part in counts
-        if selection.device in (None, part.device) and selection.process in (None, part.process)
+        part for part in counts if selection.device in (None, part.device) and selection.process in (None, part.process)
     ]
     if len(fitting) == 1:
         return fitting[0]

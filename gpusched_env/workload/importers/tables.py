@@ -53,9 +53,7 @@ class Tables:
         if table is None or not used or not {"id", "value"} <= self._columns(table):
             return {}
         wanted = " UNION ".join(used)
-        found = self._database.execute(
-            f'SELECT id, {_bounded("value")} FROM "{table}" WHERE id IN ({wanted})'
-        )
+        found = self._database.execute(f'SELECT id, {_bounded("value")} FROM "{table}" WHERE id IN ({wanted})')
         return {number: text for number, text in found if isinstance(number, int) and isinstance(text, str)}
 
     def _columns(self, name: str) -> set[str]:

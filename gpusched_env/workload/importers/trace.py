@@ -22,7 +22,7 @@ def import_trace(
     iteration: str | None = None,
     iteration_us: float | None = None,
     execution_trace: Path | str | None = None,
-    selection: Selection = ANY
+    selection: Selection = ANY,
 ) -> Workload:
     """The workload in a profiler's export: PyTorch's (Kineto JSON, plain or gzipped) or Nsight Systems' (SQLite).
 
