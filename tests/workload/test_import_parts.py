@@ -8,8 +8,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.importing import import_trace as import_file
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.importers import import_trace
-from gpusched_env.workload.importers.selection import Selection
+from gpusched_env.workload.importers import Selection, import_trace
 from gpusched_env.workload.workload import OpKind, Workload
 from tests.workload.kineto_traces import Event, call, imported, kernel, mark, memcpy, three_kernels, write
 from tests.workload.nsys_exports import Export
@@ -74,7 +73,8 @@ def test_the_gpu_is_that_of_the_kernels(tmp_path: Path) -> None:
     # Numbers of ROCm are others: where GPUs differ, it is not known which one ran.
     alike = [H100, H100 | {"id": 3}]
     assert import_trace(write(tmp_path / "net.json", on(2, 1, three_kernels()), gpus=alike)).gpu == "h100-sxm"
-    for gpus, device in (([H100, H200], 2), ([], 0), ([{"id": [1]}, H200], 0)):
+    odd: list[tuple[list[Event], int]] = [([H100, H200], 2), ([], 0), ([{"id": [1]}, H200], 0)]
+    for gpus, device in odd:
         path = write(tmp_path / "net.json", on(device, 1, three_kernels()), gpus=gpus)
         with pytest.raises(InputError, match=r"it does not name its GPU; say which specification fits"):
             import_trace(path)

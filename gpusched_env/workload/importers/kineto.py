@@ -196,18 +196,22 @@ def _owners(parts: _Parts) -> dict[int, int | None]:
     if len(parts.launches) < 2:
         process = next(iter(parts.launches), None)
         return {device_of(event): process for _, event in parts.work}
-    fits: dict[int, Counter[int]] = defaultdict(Counter)
+    by_number: dict[int, list[tuple[int, Launch]]] = defaultdict(list)
+    for process, calls in sorted(parts.launches.items()):
+        for number, launch in calls.items():
+            by_number[number].append((process, launch))
+    fits: dict[int, Counter[int]] = {}
     for kind, event in parts.work:
-        number = optional(event.inside("args"), "correlation")
-        for process, calls in parts.launches.items():
-            launch = calls.get(number)
-            behind = launch is not None and launch.call.start_us <= event.microseconds("ts")
-            fits[device_of(event)][process] += behind and launch.launches(kind)
+        found = fits.setdefault(device_of(event), Counter())
+        for process, launch in by_number.get(optional(event.inside("args"), "correlation"), ()):
+            found[process] += launch.launches(kind) and launch.call.start_us <= event.microseconds("ts")
     owners: dict[int, int | None] = {}
+    taken: set[int | None] = set()
     for device, found in sorted(fits.items()):
-        likely = [process for process in sorted(found) if found[process] >= _ALIKE * max(found.values())]
-        free = [process for process in likely if process not in owners.values()]
-        owners[device] = max(free or likely, key=lambda process: found[process])
+        best = max(found.values(), default=0)
+        likely = [(process not in taken, fit, -process) for process, fit in found.items() if fit >= _ALIKE * best]
+        owners[device] = -max(likely)[2] if likely else None
+        taken.add(owners[device])
     return owners
 
 

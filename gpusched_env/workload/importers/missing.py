@@ -72,7 +72,7 @@ def _earlier(events: Sequence[DeviceEvent], numbers: Collection[int]) -> Iterato
     if not numbers:
         return
     first, last = min(numbers), max(numbers)
-    began = {}
+    began: dict[int, float] = {}
     for event in sorted(events, key=lambda event: event.start_us):
         if event.call is not None:
             began.setdefault(event.stream, event.start_us)
