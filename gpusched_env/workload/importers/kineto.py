@@ -14,8 +14,9 @@ Of events Kineto records the calls: ``cudaStreamWaitEvent``, ``cudaEventSynchron
 option of ``torch.profiler``) it adds, in category ``cuda_sync`` and with the call's correlation, the waiting
 ``stream``, the event (``wait_on_cuda_event_id``) and, as far as known, the record
 (``wait_on_cuda_event_record_corr_id``, -1 for ``cudaEventRecordWithFlags``) and its stream (``wait_on_stream``); newer
-versions also write records of events, as category ``cuda_event``. What is missing is inferred
-(:mod:`~gpusched_env.workload.importers.ordering`).
+versions also write records of events, as category ``cuda_event``. Versions of 2022 and 2023 leave the calls of
+``cudaEventRecord`` out: each is taken to be just before the wait for it, as PyTorch's ``wait_stream`` makes both. What
+else is missing is inferred (:mod:`~gpusched_env.workload.importers.ordering`).
 
 Work on the device has the ``External id`` of the operator that launched it. Operators also have a ``Record function
 id``, by which an execution trace of the same run is joined
@@ -92,9 +93,8 @@ def read_kineto(
         raise InputError(f"{origin}: no list 'traceEvents'; expected a PyTorch profiler (Kineto) export")
     parts = _Parts()
     for i, value in enumerate(document["traceEvents"]):
-        event = Fields.of(value, f"{origin}: traceEvents[{i}]")
-        if event.values.get("ph") == "X":
-            parts.take(event)
+        if not isinstance(value, dict) or value.get("ph") == "X":
+            parts.take(Fields.of(value, f"{origin}: traceEvents[{i}]"))
     if not any(kind is OpKind.KERNEL for kind, _ in parts.work):
         raise InputError(f"{origin}: no GPU kernel in the trace; profile with ProfilerActivity.CUDA")
     owners = _owners(parts)
@@ -224,6 +224,8 @@ def _order_calls(parts: _Parts) -> Iterator[OrderCall]:
     """Calls that order device work, with what the trace says of their streams and events."""
     streams: dict[int | None, int] = {}
     waits: dict[int | None, tuple[int | None, int | None]] = {}
+    recorded: dict[int | None, int] = {}
+    """By wait: the stream that it waits for."""
     for detail in parts.details:
         arguments = detail.inside("args")
         correlation, stream = _detail(arguments, "correlation"), _detail(arguments, "stream")
@@ -233,13 +235,19 @@ def _order_calls(parts: _Parts) -> Iterator[OrderCall]:
             continue
         record = _detail(arguments, "wait_on_cuda_event_record_corr_id")
         waits[correlation] = (_detail(arguments, "wait_on_cuda_event_id"), record)
-        recorded = _detail(arguments, "wait_on_stream")
-        if record is not None and recorded is not None:
-            streams[record] = recorded
+        stream = _detail(arguments, "wait_on_stream")
+        if stream is not None:
+            recorded[correlation] = stream
+            if record is not None:
+                streams[record] = stream
+    silent = not any(ordering(call.name) is OpKind.RECORD for *_, call in parts.orders)
     for _, correlation, call in parts.orders:
         kind = ordering(call.name)
         assert kind is not None, "sorted in as one"
         waited, named = waits.get(correlation, (None, None))
+        if silent and kind in (OpKind.WAIT, OpKind.SYNC_EVENT):
+            before = HostCall("cudaEventRecord", call.start_us, 0.0, call.thread)
+            yield OrderCall(before, OpKind.RECORD, stream=recorded.get(correlation))
         yield OrderCall(call, kind, correlation, streams.get(correlation), waited, named)
 
 
