@@ -74,10 +74,8 @@ def iterations(recording: Recording, timing: Timing) -> list[Iteration]:
     actions = resolve(recording, _launched(recording, timing))
     programs = host_programs(recording, actions)
     found = []
-    starts_us = [action.call.start_us for action in actions]
     for mark in recording.iterations or (_whole(actions),):
-        own = actions[bisect_left(starts_us, mark.start_us) : bisect_left(starts_us, mark.end_us)]
-        iteration = _iteration(mark, own, programs, recording, timing)
+        iteration = _iteration(mark, actions, programs, recording, timing)
         if iteration is not None:
             found.append(iteration)
     if not found:
@@ -117,8 +115,10 @@ def _whole(actions: Sequence[Action]) -> HostCall:
 
 
 def _iteration(
-    mark: HostCall, own: Sequence[Action], programs: Mapping[int, int], recording: Recording, timing: Timing
+    mark: HostCall, actions: Sequence[Action], programs: Mapping[int, int], recording: Recording, timing: Timing
 ) -> Iteration | None:
+    first, last = (bisect_left(actions, at_us, key=_called_us) for at_us in (mark.start_us, mark.end_us))
+    own = actions[first:last]
     if not any(event.kind is OpKind.KERNEL for action in own for event in action.events):
         return None
     kept, left_out = _kept(own)
@@ -148,6 +148,10 @@ def _iteration(
     ended_us = max(main.closed_us, *(walk.returned_us for walk in walks))
     threads = [main.ops, *(walk.ops for walk in walks[1:] if walk.ops)]
     return Iteration(threads, main.elapsed(mark.start_us, ended_us), closed, left_out)
+
+
+def _called_us(action: Action) -> float:
+    return action.call.start_us
 
 
 def _paid(overheads: Sequence[HostCall], calls_us: Sequence[float]) -> list[HostCall]:
