@@ -151,6 +151,18 @@ def test_what_was_launched_before_is_in_no_iteration(tmp_path: Path, gpu: GpuSpe
     assert f"{earlier} kernels, copies and memsets launched before the recording left out" in workload.source
 
 
+def test_waiting_for_what_was_launched_before_is_no_host_time(tmp_path: Path, gpu: GpuSpec) -> None:
+    """The synchronisation at 1 us waits until 45 us and returns at 50; 3 us of it are the GPU's latency."""
+    events = [
+        mark(0.0, 100.0),
+        kernel(2.0, 43.0, 3, "of the step before"),
+        call("cudaDeviceSynchronize", 1.0, 49.0, 10),
+    ]
+    events += [call("cudaLaunchKernel", 52.0, 2.0, 11), kernel(58.0, 9.0, 11)]
+    ops = imported(tmp_path, events, gpu).variants[0].ops
+    assert [(op.kind, op.host_us) for op in ops[:2]] == [(OpKind.SYNC, 1.0), (OpKind.KERNEL, 6.0)]
+
+
 def test_a_lost_launch_at_the_start_of_a_stream_is_inferred(tmp_path: Path, gpu: GpuSpec) -> None:
     """Its number is among those of the calls: it was launched in the recording."""
     events = [event for event in steps(0, 20) if (event["name"], number(event)) != ("cudaLaunchKernel", 508)]

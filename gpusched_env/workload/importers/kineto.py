@@ -15,8 +15,8 @@ option of ``torch.profiler``) it adds, in category ``cuda_sync`` and with the ca
 ``stream``, the event (``wait_on_cuda_event_id``) and, as far as known, the record
 (``wait_on_cuda_event_record_corr_id``, -1 for ``cudaEventRecordWithFlags``) and its stream (``wait_on_stream``); newer
 versions also write records of events, as category ``cuda_event``. Versions of 2022 and 2023 leave the calls of
-``cudaEventRecord`` out: each is taken to be just before the wait for it, as PyTorch's ``wait_stream`` makes both. What
-else is missing is inferred (:mod:`~gpusched_env.workload.importers.ordering`).
+``cudaEventRecord`` out: where the stream is known, each is taken to be just before the wait for it, as PyTorch's
+``wait_stream`` makes both. What else is missing is inferred (:mod:`~gpusched_env.workload.importers.ordering`).
 
 Work on the device has the ``External id`` of the operator that launched it. Operators also have a ``Record function
 id``, by which an execution trace of the same run is joined
@@ -245,9 +245,9 @@ def _order_calls(parts: _Parts) -> Iterator[OrderCall]:
         kind = ordering(call.name)
         assert kind is not None, "sorted in as one"
         waited, named = waits.get(correlation, (None, None))
-        if silent and kind in (OpKind.WAIT, OpKind.SYNC_EVENT):
+        if silent and correlation in recorded:
             before = HostCall("cudaEventRecord", call.start_us, 0.0, call.thread)
-            yield OrderCall(before, OpKind.RECORD, stream=recorded.get(correlation))
+            yield OrderCall(before, OpKind.RECORD, stream=recorded[correlation])
         yield OrderCall(call, kind, correlation, streams.get(correlation), waited, named)
 
 

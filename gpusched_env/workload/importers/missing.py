@@ -1,8 +1,8 @@
 """What a profiler did not record of device work: what is left out of a program, and what is taken for it.
 
 * Work that was launched before the recording began has no launch call, and a smaller number than every call, or its
-  place in its stream is before all work that has one. It belongs to no iteration and is left out. So is an iteration of
-  which launches are missing for that reason.
+  place in its stream is before all work that has one. It is taken to be launched before everything else: it belongs to
+  no iteration, but what was launched later waited for it. An iteration that lacks launches for that reason is left out.
 * Other work without a launch call was launched in the recording, and the record of the call was lost: its call is
   inferred (:mod:`~gpusched_env.workload.importers.program`).
 * Work that begins and ends at time 0 has no times (CUPTI's mark). It takes as long as others of its kind, behind its
@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from bisect import bisect_left
@@ -30,7 +31,7 @@ _COLLECTIVE = re.compile(r"nccl|rccl|nvshmem|cross_device_reduce", re.IGNORECASE
 
 
 def completed(recording: Recording, numbers: Collection[int]) -> Recording:
-    """A recording without what was launched before it, with times and registers for all that is left.
+    """A recording in which all work has times and registers, and what was launched before it is in no iteration.
 
     Args:
         recording: as it was read.
@@ -41,11 +42,11 @@ def completed(recording: Recording, numbers: Collection[int]) -> Recording:
     """
     earlier = set(map(id, _earlier(recording.events, numbers)))
     launched = [event for event in recording.events if id(event) not in earlier]
-    iterations = _whole(recording.iterations, launched) if earlier else recording.iterations
+    iterations = _whole(recording, launched) if earlier else recording.iterations
     timed = list(_timed(launched))
     if not any(event.shape is not None for event in timed):
         raise InputError(f"{recording.origin}: has no kernel that was launched in the recording; {recording.advice}")
-    begun = len(recording.iterations) - len(iterations)
+    begun = max(0, len(recording.iterations) - len(iterations))
     notes = {
         "kernels, copies and memsets launched before the recording left out": len(earlier),
         "iteration left out, which began before the recording": begun,
@@ -58,7 +59,7 @@ def completed(recording: Recording, numbers: Collection[int]) -> Recording:
     }
     return replace(
         recording,
-        events=tuple(_with_registers(timed)),
+        events=tuple(_with_registers([*_before(recording, earlier, timed), *timed])),
         iterations=tuple(iterations),
         notes=(*recording.notes, *(f"{count} {what}" for what, count in notes.items() if count)),
     )
@@ -86,14 +87,31 @@ def _earlier(events: Sequence[DeviceEvent], numbers: Collection[int]) -> Iterato
                 yield event
 
 
-def _whole(marks: Sequence[HostCall], launched: Sequence[DeviceEvent]) -> Sequence[HostCall]:
-    """The iterations but the first with launches, if that has fewer than every other."""
+def _whole(recording: Recording, launched: Sequence[DeviceEvent]) -> Sequence[HostCall]:
+    """The iterations but the first with launches, if that has fewer than every other; without any, what is recorded."""
+    marks = recording.iterations or (HostCall("trace", _first_us(recording, launched), math.inf),)
     starts_us = sorted(event.call.start_us for event in launched if event.call is not None)
     counts = [bisect_left(starts_us, mark.end_us) - bisect_left(starts_us, mark.start_us) for mark in marks]
     begun = [place for place, count in enumerate(counts) if count]
     if len(begun) > 1 and counts[begun[0]] < min(counts[place] for place in begun[1:]):
         return marks[begun[1] :]
     return marks
+
+
+def _first_us(recording: Recording, launched: Sequence[DeviceEvent]) -> float:
+    """When the first call that does something with the device was made."""
+    calls = (*(event.call for event in launched), *(order.call for order in recording.orders))
+    return min((call.start_us for call in calls if call is not None), default=0.0)
+
+
+def _before(recording: Recording, earlier: Collection[int], launched: Sequence[DeviceEvent]) -> Iterator[DeviceEvent]:
+    """Work that was launched before the recording, as launched before all that is in it, by the first thread."""
+    calls = [event.call for event in launched if event.call is not None]
+    if earlier and calls:
+        first = min(calls, key=lambda call: call.start_us)
+        begin_us = min(_first_us(recording, launched), *(mark.start_us for mark in recording.iterations), math.inf)
+        call = HostCall("before the recording", begin_us - 1.0, 0.0, first.thread)
+        yield from (replace(event, call=call) for event in recording.events if id(event) in earlier)
 
 
 def _untimed(event: DeviceEvent) -> bool:
