@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gpusched_env.display.words import printable
@@ -38,6 +39,11 @@ class Product(NamedTuple):
         """Whether SMs and memory, as far as they are known, are those of a specification."""
         least, most = (spec.memory_bytes * (1.0 + share) for share in (-_MEMORY_SHARE, _MEMORY_SHARE))
         return self.sms in (None, spec.sms) and (self.memory_bytes is None or least <= self.memory_bytes <= most)
+
+
+def alike(products: Sequence[Product]) -> Product:
+    """Any of some GPUs, if they are called alike; else an unknown one."""
+    return products[0] if len({product.name for product in products}) == 1 else Product()
 
 
 def match_gpu(device: Product | str, origin: str) -> GpuSpec:

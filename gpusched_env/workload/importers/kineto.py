@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import Product
+from gpusched_env.hardware.products import Product, alike
 from gpusched_env.workload.importers.execution_trace import read_execution_trace, with_memory
 from gpusched_env.workload.importers.fields import Fields, load_json
 from gpusched_env.workload.importers.launches import Launch, device_event, device_of, optional
@@ -310,16 +310,14 @@ def _unprofiled(document: dict[str, Any], origin: str) -> tuple[float, ...]:
 
 
 def _product(document: dict[str, Any], device: int, parts: _Parts) -> Product:
-    """What the trace says of a GPU: that of its number, or of any if all are alike.
+    """What the trace says of a GPU: the one of its number, or any if all are called alike.
 
     On ROCm numbers begin at 2, behind those of the hosts.
     """
     listed = document.get("deviceProperties")
     found = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
     products = [Product.of(gpu.get("name"), gpu.get("numSms"), gpu.get("totalGlobalMem")) for gpu in found]
-    if len(set(products)) == 1:
-        return products[0]
     calls = (launch.call for own in parts.launches.values() for launch in own.values())
-    if any(call.name.startswith("hip") for call in calls):
-        return Product()
-    return next((product for gpu, product in zip(found, products, strict=True) if gpu.get("id") == device), Product())
+    rocm = any(call.name.startswith("hip") for call in calls)
+    own = [product for gpu, product in zip(found, products, strict=True) if not rocm and gpu.get("id") == device]
+    return alike(own or products)

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import Product
+from gpusched_env.hardware.products import Product, alike
 from gpusched_env.reading import opened
 from gpusched_env.workload.importers.fields import MOST_BYTES, Fields
 from gpusched_env.workload.importers.missing import completed
@@ -238,7 +238,7 @@ class _Export:
                 yield HostCall("overhead", *_span_us(row))
 
     def _gpu(self, part: Part) -> Product:
-        """What the driver says of a process's GPU: that of its number, or of any if all are alike."""
+        """What the driver says of a process's GPU: the one of its number, or any if all are called alike."""
         rows = [*self._tables.rows("TARGET_INFO_GPU", _GPU), *self._tables.rows("TARGET_INFO_CUDA_GPU", _GPU)]
         known = [
             device.values
@@ -250,8 +250,7 @@ class _Export:
         by = ("id",) if len(numbers) == 1 else ("cuDevice", "deviceId", "id")
         number = numbers.pop() if len(numbers) == 1 else part.device
         field = next((field for field in by if any(row.values.get(field) == number for row in rows)), None)
-        found = {_described(row) for row in rows if field is None or row.values.get(field) == number}
-        return found.pop() if len(found) == 1 else Product()
+        return alike([_described(row) for row in rows if field is None or row.values.get(field) == number])
 
 
 def _described(gpu: Fields) -> Product:
