@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -53,6 +54,7 @@ class Sb3VecEnv(VecEnv):
         self.infos: dict[str, Any] = {}
         """Of the last reset or step, as Gymnasium's vector environments give them."""
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self.metadata["render_fps"] = env.metadata["render_fps"]
         self._began = time.time()
         self._actions: NDArray[np.int64] = np.zeros(env.num_envs, np.int64)
         self._returns = np.zeros(env.num_envs)
@@ -107,6 +109,10 @@ class Sb3VecEnv(VecEnv):
             "TimeLimit.truncated": False,
             "episode": episode,
         }
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        """Pictures of all environments, for ``render`` and ``VecVideoRecorder``: ``env`` has a ``render_mode``."""
+        return self.env.render() or [None] * self.num_envs
 
     def close(self) -> None:
         self.env.close()

@@ -23,6 +23,10 @@ class DeadlockError(GpuschedError):
     """Work is left but nothing can ever happen again; the message lists what waits for what."""
 
 
+class ThreadError(GpuschedError):
+    """Two threads use one object at once, which can only be used by one after the other."""
+
+
 class GpuError(GpuschedError):
     """A real GPU, its driver or a kernel on it has failed; nothing is left on it."""
 

@@ -14,8 +14,8 @@ from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.shaping import PlanShaping, ProgressShaping, Shaping
 from gpusched_env.agents.training.config import Randomise, TrainingConfig
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.setup import lay_out
+from gpusched_env.envs.single import SEED_LIMIT
 from gpusched_env.envs.vector_arguments import SampleScenario
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError

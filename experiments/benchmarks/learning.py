@@ -1,4 +1,4 @@
-"""What sb3-contrib's MaskablePPO takes: frames a second of a training, and a decision of its network."""
+"""What stable-baselines3 takes: its own wrappers, frames a second of a training, and a decision of its network."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnv,
     VecEnvIndices,
@@ -17,9 +18,10 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 
 from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+from gpusched_env.envs.registration import env_id
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.experiments.benchmarks.environments import everything
-from gpusched_env.experiments.benchmarks.timing import Measurement, timed
+from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Stopwatch, timed
 
 ROLLOUT_STEPS = 64
 SETTINGS: dict[str, dict[str, Any]] = {"ppo": {}, "ppo_large_batches": {"batch_size": 1024, "n_epochs": 4}}
@@ -48,6 +50,36 @@ class NullVecEnv(VecEnvWrapper):
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **options: Any) -> list[Any]:
         return list(self._masks)
+
+
+def wrapped_decisions(scenario: str, copies: int, steps: int) -> dict[str, Measurement]:
+    """Steps of environments under stable-baselines3, the ends of episodes included: the native vector environment on
+    one thread (``native``), its ``make_vec_env`` (``made``), and that without a ``render_mode`` (``plain``)."""
+    native = GpuSchedulingVectorEnv(scenario, num_envs=copies, threads=1, autoreset_mode="SAME_STEP")
+    envs = {
+        "native": Sb3VecEnv(native),
+        "made": make_vec_env(env_id(scenario), n_envs=copies, seed=0),
+        "plain": make_vec_env(env_id(scenario), n_envs=copies, seed=0, env_kwargs={"render_mode": None}),
+    }
+    return {name: _random_steps(env, steps) for name, env in envs.items()}
+
+
+def _random_steps(env: VecEnv, steps: int) -> Measurement:
+    """Random legal actions, which are drawn outside the stopwatch."""
+    env.seed(0)
+    env.reset()
+    rng = np.random.default_rng(0)
+
+    def measure() -> Elapsed:
+        watch = Stopwatch()
+        for _ in range(steps):
+            masks = np.array(env.env_method("action_masks"))
+            actions = (rng.random(masks.shape) * masks).argmax(axis=1)
+            with watch:
+                env.step(actions)
+        return watch.timing(steps * env.num_envs)
+
+    return measure
 
 
 def training_frames(copies: int, threads: int, settings: dict[str, Any], *, null: bool) -> Measurement:

@@ -31,6 +31,8 @@ SCENARIOS = {2: "InferenceBesideTraining", 3: "PriorityFill", 8: "MultiTenantBur
 """A scenario with each number of tenants whose policies are measured."""
 POLICIES: tuple[tuple[Kind, str, str], ...] = (("rule", "rule", "rule_scheduler"), ("slots", "network", "scheduler"))
 """A kind of policy, and what its measurements are called: the network alone, and from view to command."""
+WRAPPED = ("InferenceBesideTraining", "PriorityFill", "MultiTenantBurst", "ServingPoisson")
+"""Scenarios that are measured under stable-baselines3's own wrappers."""
 DECISION_US = 20.0
 """What a decision of a learned policy may take at most."""
 UNDISTURBED = 0.9
@@ -60,6 +62,8 @@ class BenchmarkSizes:
     interval_steps: int = 60
     cartpole_steps: int = 50
     single_steps: int = 20_000
+    wrapped_copies: int = 16
+    wrapped_steps: int = 50
     learners: int = 64
     kernels: int = 800
     mechanism_copies: int = 8
@@ -94,7 +98,7 @@ def measure(sizes: BenchmarkSizes, on_progress: Callable[[int, float], None] = l
     """Measure everything; ``on_progress`` is told how many groups of measurements are done, and their share."""
     groups = [_environments, _scaling, _mechanisms, _fleets, _policies]
     if importlib.util.find_spec("sb3_contrib") is not None:
-        groups.append(_learning)
+        groups += [_wrapped, _learning]
     timings: Timings = {}
     for number, group in enumerate(groups):
         on_progress(number, number / (len(groups) + 1))
@@ -158,6 +162,16 @@ def _policies(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     return found
 
 
+def _wrapped(sizes: BenchmarkSizes) -> dict[str, Measurement]:
+    from gpusched_env.experiments.benchmarks.learning import wrapped_decisions
+
+    return {
+        f"{name}_{scenario}": measurement
+        for scenario in WRAPPED
+        for name, measurement in wrapped_decisions(scenario, sizes.wrapped_copies, sizes.wrapped_steps).items()
+    }
+
+
 def _learning(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     from gpusched_env.experiments.benchmarks.learning import SETTINGS, torch_decisions, training_frames
 
@@ -211,6 +225,14 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
         Row("single environment through gym.make", rate("single"), "decisions/s", 6e4, aim=2e5),
         Row("... over CartPole through gym.make", speed("single", "single_cartpole"), "x"),
     ]
+    for scenario in WRAPPED if f"native_{WRAPPED[0]}" in timings else ():
+        native, made, plain = (f"{name}_{scenario}" for name in ("native", "made", "plain"))
+        rows += [
+            Row(f"{scenario}: native vector environment, 16 copies, 1 thread", us(native), "us"),
+            Row("... by make_vec_env of stable-baselines3", us(made), "us"),
+            Row("... with render_mode=None", us(plain), "us"),
+            at_most("... the former over the latter", plain, made, 1.3),
+        ]
     if "ppo" in timings:
         null, large = "null environment's frames/s", "the same, batches of 1024, 4 epochs"
         rows += [

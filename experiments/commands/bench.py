@@ -49,7 +49,7 @@ def bench(
             table, page = by_threads.table(data), by_threads.markdown(data)
         else:
             sizes = suite.BenchmarkSizes(rounds=rounds)
-            with progress_bar(5, "measurement", "the figures") as tell:
+            with progress_bar(6, "measurement", "the figures") as tell:
                 data = suite.results_dict(suite.measure(sizes, tell), sizes)
             table, page = suite.table(data), suite.markdown(data)
         output_console().print(table)

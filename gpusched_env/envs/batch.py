@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,6 +44,10 @@ class EnvBatch:
         self.wait_us = wait_us
         self.devices = [CompiledDevice() for _ in range(count)]
         """The devices behind the environments, for views, timelines and snapshots."""
+        self.entry = threading.RLock()
+        """Of all of them and of the environment in front."""
+        for device in self.devices:
+            device.entry = self.entry
         self._layout = layout_
         self.state = BatchState.zeros(count, layout_, drive_at=compile_units()["drive"], wait_us=wait_us)
         self._kept = Kept(self.state, put_state)

@@ -20,6 +20,7 @@ class BatchDriver:
     def __init__(self, layout: ActionLayout, wait_us: float) -> None:
         self._batch = EnvBatch(1, layout, wait_us=wait_us)
         self.device: Device = self._batch.devices[0]
+        self.entry = self._batch.entry
         self.mask = self._batch.masks[0]
 
     @property

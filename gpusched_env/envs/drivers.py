@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -26,6 +27,8 @@ class Driver(Protocol):
 
     device: Device
     """Holds the timeline and the costs."""
+    entry: threading.RLock
+    """Held by the thread that is inside (:class:`~gpusched_env.scheduling.one_thread.OneThread`)."""
 
     @property
     def view(self) -> View:
@@ -84,6 +87,7 @@ class DeviceDriver:
 
     def __init__(self, device: Device, encoder: ObservationEncoder, layout: ActionLayout, wait_us: float) -> None:
         self.device = device
+        self.entry = threading.RLock()
         self._encoder = encoder
         self._layout = layout
         self._wait_us = wait_us

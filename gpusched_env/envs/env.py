@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-import operator
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from gpusched_env.devices import make_device
+from gpusched_env.devices import device_names, make_device
 from gpusched_env.envs.drivers import DeviceDriver, Driver
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.options import episode_scenario
-from gpusched_env.envs.render import Renderer, RenderMode
+from gpusched_env.envs.render import Renderer, RenderMode, detail_of
+from gpusched_env.envs.replay import Replay
 from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, offered
+from gpusched_env.envs.single import SingleEnv, action_number, check_render_mode
 from gpusched_env.envs.state import EnvState, EpisodeProgress, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.episodes.session import Episode, last_view
-from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.one_thread import alone
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.scheduling.view import View
 
-SEED_LIMIT = 2**31
-"""Episode seeds drawn by the environment are below this."""
 
-
-class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
+class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
     """Decide when the kernels of several tenants are launched on one GPU, and what makes way for them.
 
     Every tenant's host issues kernels (or CUDA graphs, which are one launch each); each waits until the agent launches
@@ -183,9 +180,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            known = self.metadata["render_modes"]
-            raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
+        check_render_mode(render_mode, self.metadata["render_modes"])
         check_record(record)
         self.scenario, interval_us, rejects = offered(scenario, overrides, interval_us)
         self.layout = lay_out(
@@ -202,22 +197,33 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         self.render_mode = render_mode
         self.wait_us = check_wait(wait_us)
         self.problem = build_problem(self.scenario)
-        self._driver: Driver
+        make = self._maker(device)
+        self._driver: Driver = make()
+        self.entry = self._driver.entry
+        self._renderer = Renderer(render_mode) if render_mode is not None else None
+        self._record: Detail = record if record is not None else detail_of(render_mode)
+        self._replay: Replay | None = None
+        if record is None and render_mode is not None and device in device_names():
+            self._replay, self._record = Replay(make, self._record), "jobs"
+        self._run: EpisodeProgress | None = None
+        self._began = 0.0
+
+    def _maker(self, device: str | Device) -> Callable[[], Driver]:
+        """What makes drivers; of a device that is given as such it makes one."""
         if device == "compiled":
             # The other devices need nothing of this one.
             from gpusched_env.envs.batch_driver import BatchDriver
 
-            self._driver = BatchDriver(self.layout, wait_us)
-        else:
+            return lambda: BatchDriver(self.layout, self.wait_us)
+
+        def make() -> Driver:
             behind = make_device(device) if isinstance(device, str) else device
             check_device(behind)
-            self._driver = DeviceDriver(behind, self.encoder, self.layout, wait_us)
-        seen: Detail = "jobs" if render_mode is None else "kernels" if render_mode == "ansi" else "blocks"
-        self._renderer = Renderer(render_mode) if render_mode is not None else None
-        self._record: Detail = record if record is not None else seen
-        self._run: EpisodeProgress | None = None
-        self._began = 0.0
+            return DeviceDriver(behind, self.encoder, self.layout, self.wait_us)
 
+        return make
+
+    @alone
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -239,9 +245,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         problem = self.problem
         if options:
             problem = build_problem(episode_scenario(self.scenario, options, self.layout))
-        super().reset(seed=seed)
-        if seed is None:
-            seed = int(self.np_random.integers(SEED_LIMIT))
+        seed = self._draw_seed(seed)
         self._began = time.perf_counter()
         driver = self._driver
         driver.reset(problem, seed, self._record)
@@ -250,6 +254,7 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
             self.render()
         return driver.observe(), {**self._info(self._run), "seed": seed}
 
+    @alone
     def step(self, action: int | np.integer[Any]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Carry out ``action`` and run to the next decision, or to the end.
 
@@ -265,11 +270,11 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         run = self._run
         if run is None or run.over:
             raise ResetNeeded("call reset() first: the episode has not begun or is over")
-        action = self._number(action)
+        action = action_number(action, self.layout.n)
         driver = self._driver
         if driver.deciding:
             driver.step(action)
-            run.commands += 1
+            run.actions.append(action)
         cost, now_us = driver.cost, driver.time_us
         reward = run.cost - cost
         run.cost = cost
@@ -279,33 +284,54 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         info = self._info(run)
         terminated = False
         if run.over:
-            info |= episode_summary(self.episode())
+            info |= self.summary()
             terminated = self.device.done
         if self.render_mode == "human":
             self.render()
         return driver.observe(), reward, terminated, run.over and not terminated, info
 
+    @alone
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(action_space.n,)`` (the name that sb3-contrib calls)."""
         self._current()
         return self._driver.mask.copy()
 
+    @alone
     def episode(self) -> Episode:
-        """The present episode so far, for traces, reports and metrics."""
-        run = self._current()
+        """The present episode so far, for traces, reports, metrics and films: as it is drawn, if it is."""
+        return self._episode(self._drawn())
+
+    @alone
+    def summary(self) -> dict[str, Any]:
+        """``episode_metrics`` and ``reward_terms`` of the episode so far, as ``info`` has them at its end.
+
+        For episodes that a wrapper cuts (:class:`~gpusched_env.envs.wrappers.EpisodeMetrics`).
+        """
+        return episode_summary(self._episode(self._driver))
+
+    def _episode(self, driver: Driver) -> Episode:
+        run, device = self._current(), driver.device
         return Episode(
             problem=run.problem,
             seed=run.seed,
-            timeline=self.device.timeline,
-            costs=self.device.costs,
-            end_us=float(self.device.time_us),
-            done=bool(self.device.done),
-            decisions=run.commands,
+            timeline=device.timeline,
+            costs=device.costs,
+            end_us=float(device.time_us),
+            done=bool(device.done),
+            decisions=len(run.actions),
             wall_s=time.perf_counter() - self._began,
-            last=last_view(self.device),
+            last=last_view(device),
         )
 
+    def _drawn(self) -> Driver:
+        """What has recorded all that pictures show."""
+        run = self._current()
+        if self._replay is None:
+            return self._driver
+        return self._replay.after(run.problem, run.seed, run.actions, self._driver.time_us)
+
     @property
+    @alone
     def view(self) -> View:
         """What the next action is decided on, as schedulers see it."""
         self._current()
@@ -316,10 +342,12 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         """The device behind the environment."""
         return self._driver.device
 
+    @alone
     def save_state(self) -> EnvState:
         """The full state of the episode and of ``np_random``, to go back to with :meth:`restore_state`."""
-        return EnvState(replace(self._current()), self._driver.save(), self.layout, self.np_random.bit_generator.state)
+        return EnvState(self._current().copy(), self._driver.save(), self.layout, self.np_random.bit_generator.state)
 
+    @alone
     def restore_state(self, state: EnvState) -> tuple[Observation, dict[str, Any]]:
         """Go back to ``state`` exactly: the same actions lead to the same observations, rewards and times.
 
@@ -332,9 +360,10 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         check_state(state, EnvState, self.layout)
         self._driver.restore(state.driver)
         self.np_random.bit_generator.state = state.rng
-        self._run = replace(state.run)
+        self._run = state.run.copy()
         return self._driver.observe(), self._info(self._run)
 
+    @alone
     def render(self) -> Any:
         """The present state in the way of ``render_mode``.
 
@@ -342,11 +371,10 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
         shape ``(height, width, 3)``; after the last step the last moment of work. ``human``: the same picture in a
         window, drawn anew after every step; without Matplotlib or a display the text is printed instead.
         """
-        if self._renderer is None:
-            gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
+        if not self._draws() or self._renderer is None:
             return None
-        run = self._current()
-        return self._renderer.draw(run.problem, self.device.timeline, self._driver.view, over=run.over)
+        run, drawn = self._current(), self._drawn()
+        return self._renderer.draw(run.problem, drawn.device.timeline, drawn.view, over=run.over)
 
     def close(self) -> None:
         """Close the window, if there is one; may be called again."""
@@ -360,15 +388,6 @@ class GpuSchedulingEnv(Uncopied, gymnasium.Env[dict[str, Any], np.int64]):
             "elapsed_us": run.elapsed_us,
             "illegal_actions": self._driver.illegal,
         }
-
-    def _number(self, action: Any) -> int:
-        try:
-            number = operator.index(action)
-        except TypeError:
-            raise InputError(f"an action is an integer in 0..{self.layout.n - 1}, got {action!r}") from None
-        if not 0 <= number < self.layout.n:
-            raise InputError(f"action {number} is not in 0..{self.layout.n - 1}")
-        return number
 
     def _current(self) -> EpisodeProgress:
         if self._run is None:

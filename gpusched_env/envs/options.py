@@ -23,10 +23,7 @@ def episode_scenario(base: Scenario, options: dict[str, Any], layout: ActionLayo
     for key in options:
         if key not in KNOWN:
             raise InputError(f"reset option {key!r} is not known; {did_you_mean(str(key), KNOWN)}")
-    changes = options.get("scenario", {})
-    if not isinstance(changes, Mapping):
-        raise InputError(f"reset option scenario must be a mapping of scenario fields, got {changes!r}")
-    scenario = override(base, **changes)
+    scenario = override(base, **scenario_fields(options.get("scenario", {}), "reset option scenario"))
     if len(scenario.tenants) > layout.slots:
         raise InputError(
             f"reset option scenario: {len(scenario.tenants)} tenants do not fit into {layout.slots} slots; "
@@ -39,3 +36,14 @@ def episode_scenario(base: Scenario, options: dict[str, Any], layout: ActionLayo
             "shape the action space; give them to gym.make instead"
         )
     return scenario
+
+
+def scenario_fields(fields: Any, what: str) -> Mapping[str, Any]:
+    """``fields`` if they can be those of a scenario, by name; ``what``: the argument that has them.
+
+    Raises:
+        InputError: they cannot.
+    """
+    if not isinstance(fields, Mapping) or not all(isinstance(name, str) for name in fields):
+        raise InputError(f"{what} must be a mapping of scenario fields, by their names, got {fields!r}")
+    return fields

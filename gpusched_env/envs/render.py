@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 from gpusched_env.envs.text import text
 from gpusched_env.episodes.scenes import last_work_us, scene, window_us
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.timeline import Timeline
+from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import View
 
 RenderMode = Literal["human", "rgb_array", "ansi"]
+
+
+def detail_of(mode: RenderMode | None) -> Detail:
+    """What a timeline has to keep to be drawn in a mode."""
+    return "jobs" if mode is None else "kernels" if mode == "ansi" else "blocks"
 
 
 class Renderer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -13,9 +14,12 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scheduling.timeline import DETAILS
+from gpusched_env.workload.kernel import LONGEST_US
 
 MOST_ROWS: Final = 65_536
 """Of a table of observations."""
+ENV_BYTES: Final = 64 * 1024
+"""What an environment of a small scenario takes at least."""
 
 
 class Offered(NamedTuple):
@@ -79,7 +83,7 @@ def lay_out(
     """
     tenants = len(scenario.tenants)
     for name, rows in (("slots", slots), ("running_slots", running_slots)):
-        if rows is not None and not (isinstance(rows, int | np.integer) and 1 <= rows <= MOST_ROWS):
+        if rows is not None and not (is_integer(rows) and 1 <= rows <= MOST_ROWS):
             raise InputError(f"{name} is {rows!r}, must be an integer from 1 to {MOST_ROWS}")
     if slots is not None and slots < tenants:
         raise InputError(f"slots is {slots}, but scenario {scenario.name} has {tenants} tenants")
@@ -107,14 +111,14 @@ def check_interval(interval_us: Any) -> float:
 
 
 def check_wait(wait_us: Any) -> float:
-    """``wait_us`` if it can be the longest wait of action 0.
+    """``wait_us`` if it can be the longest wait of action 0; never without an end, which would be a deadlock.
 
     Raises:
         InputError: it is not positive.
     """
     if not (isinstance(wait_us, float | int | np.number) and wait_us > 0):
         raise InputError(f"wait_us is {wait_us!r}, must be a positive number of microseconds")
-    return float(wait_us)
+    return min(float(wait_us), LONGEST_US)
 
 
 def check_record(record: object) -> None:
@@ -131,6 +135,25 @@ def check_device(device: object) -> None:
 
 
 def check_count(num_envs: Any) -> None:
-    """Raises ``InputError`` if there cannot be so many environments."""
-    if not isinstance(num_envs, int | np.integer) or num_envs < 1:
+    """Raises ``InputError`` if there cannot be so many environments, or memory does not hold them."""
+    if not is_integer(num_envs) or num_envs < 1:
         raise InputError(f"num_envs is {num_envs!r}, must be an integer from 1")
+    memory = memory_bytes()
+    if num_envs * ENV_BYTES > memory:
+        raise InputError(
+            f"num_envs is {num_envs}, but one takes {ENV_BYTES // 1024} KiB or more: this machine's memory holds "
+            f"{memory // ENV_BYTES:,} at most"
+        )
+
+
+def is_integer(value: object) -> bool:
+    """Whether a number is whole, as counts are; ``True`` is none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def memory_bytes() -> int:
+    """Of this machine; 2^40 where it does not say."""
+    names = getattr(os, "sysconf_names", {})
+    if not {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(names):
+        return 2**40
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.replay import INTEGERS
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.sealed import Sealed, frozen
@@ -27,9 +29,14 @@ class EpisodeProgress:
     """Simulated time from the observation before this one, or from time 0."""
     cost: float = 0.0
     """Total cost that rewards have accounted for."""
-    commands: int = 0
+    actions: array[int] = field(default_factory=lambda: array(INTEGERS))
+    """That were carried out so far."""
     over: bool = False
     """Whether the agent was told of the end."""
+
+    def copy(self) -> EpisodeProgress:
+        """One that goes on by itself."""
+        return replace(self, actions=self.actions[:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +65,26 @@ class VectorState(Sealed):
     rng_seeds: tuple[int | None, ...]
     layout: ActionLayout
     """Of the environment: what its actions and the rows of its observations mean."""
+    actions: tuple[array[int] | None, ...] | None
+    """Of the present episodes, to draw them; ``None``: the environment has no ``render_mode``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counters", {name: frozen(values) for name, values in self.counters.items()})
 
-    def check_counters(self, like: Mapping[str, NDArray[Any]]) -> None:
-        """Whether the counters are as they were saved, of an environment that has those in ``like``.
+    def check(self, count: int, like: Mapping[str, NDArray[Any]]) -> None:
+        """Whether it is of ``count`` environments, with counters like ``like`` that are as they were saved.
 
         Raises:
-            InputError: one was replaced or is missing.
+            InputError: it is not; one was replaced or is missing.
         """
+        if len(self.environments) != count:
+            raise InputError(f"the state has {len(self.environments)} environments, this vector environment {count}")
         for name, values in like.items():
             saved = self.counters.get(name)
             if not isinstance(saved, np.ndarray) or saved.flags.writeable or saved.shape != values.shape:
                 raise _changed(name)
+        if self.actions is not None and len(self.actions) != count:
+            raise _changed("actions")
 
 
 def check_state(state: Any, kind: type[EnvState] | type[VectorState], layout: ActionLayout) -> None:
@@ -93,7 +106,7 @@ def check_state(state: Any, kind: type[EnvState] | type[VectorState], layout: Ac
         raise InputError("the state is of an environment with as many actions, but other ones, or with other rows")
 
 
-KINDS: dict[str, type[Any]] = {
+KINDS: dict[str, Any] = {
     "run": EpisodeProgress,
     "driver": tuple,
     "layout": ActionLayout,
@@ -102,6 +115,7 @@ KINDS: dict[str, type[Any]] = {
     "counters": Mapping,
     "rngs": tuple,
     "rng_seeds": tuple,
+    "actions": tuple | None,
 }
 """Fields of states."""
 

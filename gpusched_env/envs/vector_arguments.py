@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.options import episode_scenario
+from gpusched_env.envs.options import episode_scenario, scenario_fields
 from gpusched_env.envs.team import cores
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario, override
@@ -67,7 +67,7 @@ class EpisodeScenarios:
                 raise InputError(f"reset option {key!r} is not known; {did_you_mean(str(key), KNOWN)}")
         if not options:
             return None
-        everywhere = _mapping(options.get("scenario", {}), "reset option scenario")
+        everywhere = scenario_fields(options.get("scenario", {}), "reset option scenario")
         rows = _one_each(options.get("scenarios", [{}] * len(self.bases)), len(self.bases), "reset option scenarios")
         return [self._changed(e, {**everywhere, **row}) for e, row in enumerate(rows)]
 
@@ -78,13 +78,24 @@ class EpisodeScenarios:
             InputError: ``sample_scenario`` gave changes that are not valid here.
         """
         fields = self._sample(e, generator) if self._sample is not None else None
-        return self.bases[e] if fields is None else self._changed(e, _mapping(fields, "sample_scenario's value"))
+        return self.bases[e] if fields is None else self._changed(e, scenario_fields(fields, "sample_scenario's value"))
 
     def _changed(self, e: int, fields: Mapping[str, Any]) -> Scenario:
         if not fields:
             return self.bases[e]
         options = {"scenario": fields}
         return for_environment(e, episode_scenario, self.bases[e], options, self._layout)
+
+
+def options_of(options: Any) -> dict[str, Any]:
+    """Options of ``reset``, to take some of them out; ``None``: there are none.
+
+    Raises:
+        InputError: they are no mapping.
+    """
+    if not isinstance(options, Mapping | None):
+        raise InputError(f"reset options must be a mapping, got {options!r}")
+    return dict(options or {})
 
 
 MOST_SEED = 2**63 - 1
@@ -148,12 +159,8 @@ def no_action(actions: ArrayLike, e: int, n: int) -> InputError:
     return InputError(f"action {np.asarray(actions)[e]} of environment {e} is not in 0..{n - 1}")
 
 
-def check_fixed(render_mode: object, device: object) -> None:
-    """Raises ``InputError`` where an argument of the single environment says what many cannot do."""
-    if render_mode is not None:
-        raise InputError(
-            f"render_mode is {render_mode!r}: the vector environment draws nothing; render one of gymnasium.make"
-        )
+def check_compiled(device: object) -> None:
+    """Raises ``InputError`` for a device that cannot step many environments."""
     if device != "compiled":
         raise InputError(
             f"device is {device!r}: the vector environment runs on 'compiled' only; "
@@ -194,13 +201,7 @@ def thread_count(threads: int | None, count: int) -> int:
 def _one_each(rows: Sequence[Mapping[str, Any]], count: int, what: str) -> list[Mapping[str, Any]]:
     if isinstance(rows, Mapping | str) or len(rows) != count:
         raise InputError(f"{what} must be a list of {count} mappings, one an environment")
-    return [_mapping(row, f"{what}[{e}]") for e, row in enumerate(rows)]
-
-
-def _mapping(fields: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(fields, Mapping):
-        raise InputError(f"{what} must be a mapping of scenario fields, got {fields!r}")
-    return fields
+    return [scenario_fields(row, f"{what}[{e}]") for e, row in enumerate(rows)]
 
 
 def for_environment(e: int, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

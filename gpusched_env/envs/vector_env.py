@@ -6,9 +6,10 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from gymnasium import logger
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -16,10 +17,10 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.observations import RUNNING_SLOTS, NamedTables, Observation, ObservationEncoder
 from gpusched_env.envs.recycling import Recycled
 from gpusched_env.envs.setup import check_count, check_record, check_wait, lay_out, offered
+from gpusched_env.envs.single import SEED_LIMIT, GameEnv, check_render_mode
 from gpusched_env.envs.state import VectorState, check_state
 from gpusched_env.envs.summary import episode_summary
 from gpusched_env.envs.tally import count_actions, count_results
@@ -28,20 +29,23 @@ from gpusched_env.envs.vector_arguments import (
     SampleScenario,
     action_array,
     autoreset_mode_of,
-    check_fixed,
+    check_compiled,
     for_environment,
     no_action,
+    options_of,
     rows_to_reset,
     seeds_of,
     thread_count,
 )
 from gpusched_env.envs.vector_counters import Counters, Generators
+from gpusched_env.envs.vector_drawing import VectorDrawing
 from gpusched_env.envs.vector_infos import Rows, add_seeds, batched_infos, last_info
 from gpusched_env.episodes.session import Episode, last_view
-from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.one_thread import OneThread, alone
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.uncopied import Uncopied
 
@@ -50,7 +54,7 @@ CACHED_PROBLEMS = 64
 """Problems that a vector environment keeps for further episodes, beyond those in use."""
 
 
-class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     """``num_envs`` environments on the compiled device, each with a GPU, tenants and seed of its own.
 
     Step by step the same as a ``gymnasium.vector.SyncVectorEnv`` of as many
@@ -84,10 +88,10 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             ``reset``. Called before the episode's seed is drawn. A scenario that was not used lately costs
             tens of milliseconds to prepare.
         device: must be ``compiled``.
-        render_mode: must be ``None``.
+        render_mode: ``rgb_array`` or ``ansi``; :meth:`render` draws every environment.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    metadata: dict[str, Any] = {**GameEnv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
     def __init__(
         self,
@@ -100,7 +104,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         scenarios: Sequence[Mapping[str, Any]] | None = None,
         sample_scenario: SampleScenario | None = None,
         device: str = "compiled",
-        render_mode: None = None,
+        render_mode: Literal["rgb_array", "ansi"] | None = None,
         slots: int | None = None,
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
@@ -114,7 +118,8 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         Raises:
             InputError: names what is not acceptable, and of which environment.
         """
-        check_fixed(render_mode, device)
+        check_compiled(device)
+        check_render_mode(render_mode, self.metadata["render_modes"])
         check_count(num_envs)
         check_record(record)
         self.num_envs, self.copy = num_envs, copy
@@ -135,16 +140,22 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         self._build: Callable[[Scenario], Problem] = functools.lru_cache(CACHED_PROBLEMS)(build_problem)
         for e, base in enumerate(self._scenarios.bases):
             self._problem(e, base)
-        self._batch = EnvBatch(num_envs, self.layout, wait_us=wait_us, threads=thread_count(threads, num_envs))
+        self._batch = EnvBatch(num_envs, self.layout, wait_us=self.wait_us, threads=thread_count(threads, num_envs))
         self._memory = Recycled({name: table.shape for name, table in self._batch.observations.items()})
+        self.entry = self._batch.entry
+        self.render_mode = render_mode
         self._record: Detail = record if record is not None else "jobs"
         self._generators = Generators(num_envs)
         self._counters = Counters(num_envs, self._batch.times_us)
+        self._drawing: VectorDrawing | None = None
+        if render_mode is not None:
+            self._drawing = VectorDrawing(render_mode, self.layout, self._batch, self._counters)
         self._chosen = np.zeros(num_envs, np.int64)
         self._ready = False
 
     # ---- Gymnasium -------------------------------------------------------------------------------
 
+    @alone
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -164,9 +175,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             ResetNeeded: a partial reset before a full one.
         """
         self._check_open()
-        if not isinstance(options, Mapping | None):
-            raise InputError(f"reset options must be a mapping, got {options!r}")
-        options = dict(options or {})
+        options = options_of(options)
         rows = rows_to_reset(options.pop("reset_mask", None), self.num_envs)
         if not (rows.all() or self._ready):
             raise ResetNeeded("call reset() without reset_mask first: some environments have not begun")
@@ -188,6 +197,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         self._ready = True
         return self._observations(), add_seeds(self._infos(rows), self._counters.seeds, rows)
 
+    @alone
     def step(
         self, actions: ArrayLike
     ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
@@ -214,6 +224,8 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             raise no_action(actions, wrong, self.layout.n)
         if not counted:
             raise ResetNeeded(f"the episode of environment {over} is over: reset it with options={{'reset_mask': ...}}")
+        if self._drawing is not None:
+            self._drawing.add(self._chosen)
         self._ready = False
         observations = self._memory.tables() if self.copy else batch.observations
         batch.step(self._chosen, observations)
@@ -231,14 +243,15 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         endings: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
             for e in ended.tolist():
-                ending = last_info(batch, e, int(counters.illegal[e]), self.episode(e))
-                endings = self._add_info(endings, {"final_obs": self._observation(e), "final_info": ending}, e)
+                ending = last_info(batch, e, int(counters.illegal[e]), self._episode(e, batch.devices[e]))
+                last = NamedTables({name: table[e].copy() for name, table in batch.observations.items()})
+                endings = self._add_info(endings, {"final_obs": last, "final_info": ending}, e)
             counters.over[:] = False
             infos = self._go_on(ended, observations) | endings
         else:
             infos = self._go_on(again, observations)
             for e in ended.tolist():
-                infos = self._add_info(infos, episode_summary(self.episode(e)), e)
+                infos = self._add_info(infos, episode_summary(self._episode(e, batch.devices[e])), e)
         self._ready = True
         return observations, rewards, terminations, truncations, infos
 
@@ -254,10 +267,24 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         began[again] = True
         return add_seeds(self._infos(None), self._counters.seeds, began)
 
+    @alone
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(num_envs, actions)``."""
         self._check_ready()
         return self._batch.masks.copy()
+
+    @alone
+    def render(self) -> tuple[Any, ...] | None:
+        """The present of every environment as the single environment draws it: texts, or pictures of one size.
+
+        Raises:
+            InputError: an episode's actions are not known: its state was saved without a ``render_mode``.
+        """
+        if self._drawing is None:
+            logger.warn("render() needs a render_mode: gym.make_vec(..., render_mode='rgb_array')")
+            return None
+        self._check_ready()
+        return self._drawing.pictures()
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the threads."""
@@ -275,9 +302,13 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
 
     # ---- beyond Gymnasium ------------------------------------------------------------------------
 
+    @alone
     def episode(self, number: int) -> Episode:
-        """The present episode of an environment so far, for traces, reports and metrics."""
-        device = self._batch.devices[number]
+        """The present episode of an environment so far, as the single environment gives it."""
+        shown = self._batch.devices[number] if self._drawing is None else self._drawing.device(number)
+        return self._episode(number, shown)
+
+    def _episode(self, number: int, device: Device) -> Episode:
         return Episode(
             problem=self._batch.arena(number).problem,
             seed=int(self._counters.seeds[number]),
@@ -290,6 +321,7 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             last=last_view(device),
         )
 
+    @alone
     def save_state(self) -> VectorState:
         """The full state of all episodes and generators, to go back to with :meth:`restore_state`."""
         self._check_ready()
@@ -299,8 +331,10 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             rngs=self._generators.save(),
             rng_seeds=tuple(self._generators.seeds),
             layout=self.layout,
+            actions=None if self._drawing is None else self._drawing.save(),
         )
 
+    @alone
     def restore_state(self, state: VectorState) -> tuple[Observation, dict[str, Any]]:
         """Go back to ``state`` exactly: the same actions lead to the same observations, rewards, ends and episodes.
 
@@ -313,18 +347,15 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
         """
         self._check_open()
         check_state(state, VectorState, self.layout)
-        if len(state.environments) != self.num_envs:
-            raise InputError(
-                f"the state has {len(state.environments)} environments with {state.layout.n} actions, "
-                f"this vector environment {self.num_envs} with {self.layout.n}"
-            )
-        state.check_counters(self._counters.save())
+        state.check(self.num_envs, self._counters.save())
         self._ready = False
         for e, saved in enumerate(state.environments):
             self._batch.load(e, saved)
         self._batch.run()
         self._counters.load(state.counters)
         self._generators.load(state.rngs, state.rng_seeds)
+        if self._drawing is not None:
+            self._drawing.load(state.actions)
         self._ready = True
         return self._observations(), self._infos(None)
 
@@ -344,15 +375,14 @@ class GpuSchedulingVectorEnv(Uncopied, VectorEnv[Observation, NDArray[np.int64],
             seed = int(self._generators[e].integers(SEED_LIMIT))
         self._batch.begin(e, problem, seed, self._record)
         self._counters.begin(e, seed)
+        if self._drawing is not None:
+            self._drawing.begin(e)
 
     # ---- what is returned ------------------------------------------------------------------------
 
     def _observations(self) -> Observation:
         tables = self._batch.observations
         return NamedTables({name: table.copy() for name, table in tables.items()}) if self.copy else tables
-
-    def _observation(self, e: int) -> Observation:
-        return NamedTables({name: table[e].copy() for name, table in self._batch.observations.items()})
 
     def _infos(self, rows: Rows | None) -> dict[str, Any]:
         return batched_infos(self._batch, self._counters.illegal, rows)

@@ -19,6 +19,7 @@ from gpusched_env.fleet.windows import TOLERANCE, PackingRule, advance, in_use, 
 from gpusched_env.hardware.power import energy_of_load_j
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.planning.co_location import CONTROLS, NOW
+from gpusched_env.scheduling.one_thread import OneThread, alone
 
 
 class FleetEvent(NamedTuple):
@@ -33,7 +34,7 @@ class FleetEvent(NamedTuple):
     sleep_us: int = 0
 
 
-class Fleet:
+class Fleet(OneThread):
     """A simulated fleet. Use: ``view = reset()``, then ``apply(command)`` and ``view = advance()`` until ``None``."""
 
     def __init__(self, problem: FleetProblem, control: str = "shared", advance: Any = advance_compiled) -> None:
@@ -53,12 +54,14 @@ class Fleet:
         self._advance, self._known = advance, problem.jobs[KNOWN]
         self.log: list[FleetEvent] = []
 
+    @alone
     def reset(self) -> FleetView:
         """Time 0."""
         self.state: FleetState = new_state(self.problem)
         self.log.clear()
         return FleetView(self.state, self._known)
 
+    @alone
     def apply(self, command: Command) -> FleetView:
         """Carry out a command at this instant.
 
@@ -80,6 +83,7 @@ class Fleet:
         self.log.append(FleetEvent(now_us, "move" if isinstance(command, Move) else "place", job, gpu))
         return FleetView(self.state, self._known)
 
+    @alone
     def advance(self) -> FleetView | None:
         """The next report; ``None`` at the horizon, or when all jobs have finished."""
         state, problem = self.state, self.problem

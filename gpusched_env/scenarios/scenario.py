@@ -277,7 +277,9 @@ def override(scenario: Scenario, **changes: Any) -> Scenario:
             by_name = {tenant["name"]: tenant for tenant in data["tenants"]}
             for name, fields in value.items():
                 if name not in by_name:
-                    raise InputError(f"override tenants.{name}: no such tenant; {did_you_mean(name, by_name)}")
+                    raise InputError(f"override tenants.{name}: no such tenant; {did_you_mean(str(name), by_name)}")
+                if not isinstance(fields, dict):
+                    raise InputError(f"override tenants.{name} must be a mapping of its fields, got {fields!r}")
                 by_name[name].update(fields)
         else:
             data[key] = value

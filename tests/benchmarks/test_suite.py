@@ -33,6 +33,8 @@ TINY = BenchmarkSizes(
     interval_steps=3,
     cartpole_steps=2,
     single_steps=40,
+    wrapped_copies=2,
+    wrapped_steps=2,
     learners=2,
     kernels=40,
     mechanism_copies=2,
@@ -51,6 +53,7 @@ SECONDS = {
     "sms_1320": 7e-6, "small_kernel": 4e-6, "small_kernels_64_tenants": 24e-6, "tenants_64": 50e-6,
     **{f"{what}_{n}": s for n in (2, 3, 8) for what, s in (("network", 4e-6), ("scheduler", 25e-6), ("torch", 1e-3))},
     **{f"{what}_{n}": s for n in (2, 3, 8) for what, s in (("rule", 1e-6), ("rule_scheduler", 12e-6))},
+    **{f"{what}_{n}": s for n in suite.WRAPPED for what, s in (("native", 8e-6), ("made", 33e-6), ("plain", 30e-6))},
 }  # fmt: skip
 """Of one thing, on a free machine."""
 
@@ -76,6 +79,8 @@ def test_figures_are_medians_and_ratios_of_rounds() -> None:
     assert rows["single environment through gym.make"].value == pytest.approx(1e5)
     assert rows["... of a null environment's frames/s"].value == pytest.approx(100 / 1.1)
     assert rows["... of 10^6 blocks"].value == pytest.approx(1.4)
+    assert rows["... with render_mode=None"].value == pytest.approx(30.0)
+    assert rows["... the former over the latter"].value == pytest.approx(1.1)
     assert rows["learned policy (slots), 8 tenants"].value == pytest.approx(4.0)
     assert rows["learned policy (slots), 8 tenants"].holds is True
     assert rows["... from view to command"].holds is False
@@ -140,6 +145,7 @@ def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         "vector": 12, "vector_cartpole": 8, "interval": 6, "interval_futures": 6, "single": 40, "single_cartpole": 40,
         "autoreset": 16,
         "fleet": 1172, "fleet_separate": 1172,
+        **{f"{what}_{scenario}": 4 for scenario in suite.WRAPPED for what in ("native", "made", "plain")},
         "pairs_row": 6, "pairs_tile": 6, "periods": 440, "tasks": 390_035,
         "ppo": 128, "ppo_null": 128, "ppo_large_batches": 128, "ppo_large_batches_null": 128,
         "kernel_alone": 40, "kernel_alone_million": 40, "two_tenants": 40, "two_tenants_million": 40, "sms_1320": 40,

@@ -23,7 +23,10 @@ THREE_TENANTS = msgspec.to_builtins(load_scenario("ThreeTenants").tenants)
     ("arguments", "message"),
     [
         ({"num_envs": 0}, "num_envs is 0"),
-        ({"render_mode": "ansi"}, "the vector environment draws nothing"),
+        ({"num_envs": True}, "num_envs is True, must be an integer"),
+        ({"num_envs": 2**63}, "one takes 64 KiB or more: this machine's memory holds"),
+        ({"render_mode": "human"}, "render_mode is 'human'"),
+        ({"render_mode": 5}, "render_mode is 5; known: ansi, rgb_array"),
         ({"device": "reference"}, "runs on 'compiled' only"),
         ({"autoreset_mode": "SAMESTEP"}, "did you mean 'SAME_STEP'"),
         ({"threads": 0}, "threads is 0"),
@@ -54,6 +57,11 @@ MASK = np.ones(3, np.bool_)
         ({"seed": [1, -2, 3]}, "the seed of environment 1 is -2"),
         ({"options": {"scenaro": {}}}, "did you mean 'scenario'"),
         ({"options": {"scenario": 3}}, "must be a mapping"),
+        (
+            {"options": {"scenario": {1: 2}}},
+            "reset option scenario must be a mapping of scenario fields, by their names",
+        ),
+        ({"options": {"scenarios": [{}, {1: 2}, {}]}}, r"reset option scenarios\[1\] must be a mapping"),
         ({"options": {"scenarios": [{}]}}, "must be a list of 3 mappings"),
         ({"options": {"scenarios": [{}, {}, {"gpu": "h1000"}]}}, "h1000"),
         ({"options": {"scenarios": [{}, {}, {"tenants": THREE_TENANTS}]}}, "environment 2: .*do not fit into 2 slots"),

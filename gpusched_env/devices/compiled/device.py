@@ -14,13 +14,14 @@ from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import NOTHING, Command, Numbers, numbers_of
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
+from gpusched_env.scheduling.one_thread import OneThread, alone
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import LazyView, View
 
 NO_COMMAND = Numbers(NOTHING)
 
 
-class CompiledDevice:
+class CompiledDevice(OneThread):
     """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`)."""
 
     def __init__(self) -> None:
@@ -34,6 +35,7 @@ class CompiledDevice:
         self._place = (0, 0)
         """Commands and time of that view."""
 
+    @alone
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
         self._next_epoch()
@@ -52,6 +54,7 @@ class CompiledDevice:
         if self.arena.address:
             self.arena.env["real_ps"] = self._stop_ps
 
+    @alone
     def come(self, tenant: int, jobs: int | None = None) -> None:
         """A tenant comes from outside.
 
@@ -63,6 +66,7 @@ class CompiledDevice:
             raise misplaced(problem, tenant, "come")
         self._next_epoch()
 
+    @alone
     def go(self, tenant: int) -> None:
         """A tenant sends nothing any more.
 
@@ -81,6 +85,7 @@ class CompiledDevice:
         return bool(self.arena.env["done"])
 
     @property
+    @alone
     def timeline(self) -> Timeline:
         """What happened so far."""
         self.arena.flush()
@@ -92,10 +97,12 @@ class CompiledDevice:
         return int(self.arena.env["now_ps"]) / 1e6
 
     @property
+    @alone
     def costs(self) -> Costs:
         """Time integrals since the reset, exact at :attr:`time_us`."""
         return self.arena.costs()
 
+    @alone
     def apply(self, command: Command) -> None:
         """Carry out one command; a refused one changes nothing.
 
@@ -106,6 +113,7 @@ class CompiledDevice:
         self._drive(numbers_of(command), running=False)
         self._next_epoch()
 
+    @alone
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         reason = self._drive(NO_COMMAND, running=True)
@@ -135,6 +143,7 @@ class CompiledDevice:
             self.arena.serve(reason)
             command = NO_COMMAND
 
+    @alone
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
         return lazy_view(self).complete()
@@ -158,10 +167,12 @@ class CompiledDevice:
 
     # ---- snapshots -------------------------------------------------------------------------------
 
+    @alone
     def snapshot(self) -> Saved:
         """The whole state, as it is: costs as much as copying it."""
         return self.arena.save()
 
+    @alone
     def restore(self, snapshot: Saved) -> View | None:
         """Return to a snapshot exactly."""
         self.arena.load(snapshot)

@@ -17,6 +17,7 @@ from gpusched_env.devices.compiled.entry import (
     look_tenants,
 )
 from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.scheduling.one_thread import alone
 from gpusched_env.scheduling.view import (
     DependencyColumn,
     JobColumn,
@@ -41,6 +42,7 @@ def _table(array: NDArray[np.float64], columns: Any) -> ViewTable:
     return ViewTable(array, columns)
 
 
+@alone
 def _pending(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     lookahead = arena.problem.scenario.lookahead
@@ -50,6 +52,7 @@ def _pending(device: CompiledDevice) -> ViewTable:
     return _table(pending[:rows], PendingColumn)
 
 
+@alone
 def _dependencies(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     lookahead = arena.problem.scenario.lookahead
@@ -68,6 +71,7 @@ def ordered_dependencies(pending: NDArray[np.float64], pairs: NDArray[np.float64
     return np.array(rows).reshape(-1, len(DependencyColumn))
 
 
+@alone
 def _running(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     running = np.empty((sum(arena.clients["kernels_launched"].tolist()), len(RunningColumn)))
@@ -75,6 +79,7 @@ def _running(device: CompiledDevice) -> ViewTable:
     return _table(running, RunningColumn)
 
 
+@alone
 def _tenants(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     tenants = np.empty((len(arena.problem.programs), len(TenantColumn)))
@@ -82,6 +87,7 @@ def _tenants(device: CompiledDevice) -> ViewTable:
     return _table(tenants, TenantColumn)
 
 
+@alone
 def _jobs(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     clients = arena.clients
@@ -90,6 +96,7 @@ def _jobs(device: CompiledDevice) -> ViewTable:
     return _table(jobs, JobColumn)
 
 
+@alone
 def _cores(device: CompiledDevice) -> ViewTable:
     arena = device.arena
     named = arena.problem.scenario.cores
@@ -98,6 +105,7 @@ def _cores(device: CompiledDevice) -> ViewTable:
     return _table(cores, CoreColumn)
 
 
+@alone
 def _occupancy(device: CompiledDevice) -> float:
     arena = device.arena
     return float(look_tenants(arena.address, np.empty((len(arena.problem.programs), len(TenantColumn)))))

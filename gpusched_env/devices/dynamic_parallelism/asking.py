@@ -8,9 +8,10 @@ from typing import Any
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import Decision, RequestView, Spawn, check_decision
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError
+from gpusched_env.scheduling.one_thread import OneThread, alone
 
 
-class AskingDevice(ABC):
+class AskingDevice(OneThread, ABC):
     """The part of a :class:`gpusched_env.dynamic_parallelism.device.LaunchDevice` that has no time in it."""
 
     _problem: LaunchProblem
@@ -20,10 +21,12 @@ class AskingDevice(ABC):
     _stuck = False
     """Nothing can happen any more."""
 
+    @alone
     def apply(self, decision: Decision) -> None:
         check_decision(decision, self._asked and self._answer is None)
         self._answer = isinstance(decision, Spawn)
 
+    @alone
     def advance(self) -> RequestView | None:
         if self._stuck:
             raise DeadlockError(self._deadlock())
@@ -39,6 +42,7 @@ class AskingDevice(ABC):
             raise GpuschedError("a snapshot between a decision and the next request: call advance() first")
         return self._problem, self._saved()
 
+    @alone
     def restore(self, snapshot: tuple[LaunchProblem, Any]) -> RequestView | None:
         given: Any = snapshot
         if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], LaunchProblem)):

@@ -26,6 +26,7 @@ from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.occupancy import WARP_THREADS
 from gpusched_env.hardware.placement import fit
 from gpusched_env.hardware.warps import clock_now, demand, stretch, time_of
+from gpusched_env.scheduling.one_thread import alone
 
 Asking = Generator[RequestView, bool | None, None]
 """Gives requests, gets whether they are launched (``None`` only to begin)."""
@@ -34,6 +35,7 @@ Asking = Generator[RequestView, bool | None, None]
 class ReferenceWarpDevice(AskingDevice):
     """See :class:`gpusched_env.dynamic_parallelism.device.LaunchDevice`."""
 
+    @alone
     def reset(self, problem: LaunchProblem) -> RequestView | None:
         limits = problem.machine.gpu.limits
         self._problem = problem

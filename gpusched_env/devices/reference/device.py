@@ -26,6 +26,7 @@ from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
+from gpusched_env.scheduling.one_thread import OneThread, alone
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import LazyView, View
 from gpusched_env.workload import host
@@ -33,7 +34,7 @@ from gpusched_env.workload.cores.ticking import begin_cores
 from gpusched_env.workload.workload import OpKind
 
 
-class ReferenceDevice:
+class ReferenceDevice(OneThread):
     """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`)."""
 
     epoch = 0
@@ -42,6 +43,7 @@ class ReferenceDevice:
     _stands = False
     """Whether it stands still at that time."""
 
+    @alone
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
         self.problem: Problem = problem
@@ -104,6 +106,7 @@ class ReferenceDevice:
         """A snapshot at the present time, whether or not it is a decision epoch."""
         return lazy_view(self).complete()
 
+    @alone
     def apply(self, command: Command) -> None:
         """Carry out one command; a refused one changes nothing.
 
@@ -114,6 +117,7 @@ class ReferenceDevice:
         self.decisions.carry_out(command)
         self._note(command)
 
+    @alone
     def come(self, tenant: int, jobs: int | None = None) -> None:
         """A tenant comes from outside.
 
@@ -124,6 +128,7 @@ class ReferenceDevice:
             raise misplaced(self.problem, tenant, "come")
         self._note(Came(self.clock.now, tenant, jobs))
 
+    @alone
     def go(self, tenant: int) -> None:
         """A tenant sends nothing any more.
 
@@ -141,6 +146,7 @@ class ReferenceDevice:
         if self._history is not None:
             self._history.append(step)
 
+    @alone
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         clock, decisions, world = self.clock, self.decisions, self.world
@@ -232,6 +238,7 @@ class ReferenceDevice:
         stood_ps = self.clock.now if self._stands else NEVER
         return History(self.problem, self._seed, self.timeline.detail, tuple(self._history), stood_ps)
 
+    @alone
     def restore(self, snapshot: History) -> View | None:
         """Return to a snapshot exactly, by replaying it; costs as much as the episode up to there."""
         given: Any = snapshot

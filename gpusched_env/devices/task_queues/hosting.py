@@ -9,13 +9,14 @@ from gpusched_env.devices.task_queues.parts import TaskHost, TaskKernel, TaskWor
 from gpusched_env.errors import DeadlockError, InputError
 from gpusched_env.hardware.task_machine import TaskMachine
 from gpusched_env.hardware.task_queues import readable
+from gpusched_env.scheduling.one_thread import OneThread, alone
 from gpusched_env.task_queues.device import FOREVER, check_form, early_text, overflow_text
 from gpusched_env.task_queues.form import STREAMS, Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.timeline import Event
 
 
-class HostedForms(ABC):
+class HostedForms(OneThread, ABC):
     """Forms that the hosts begin and end, one for each GPU; the workers are the subclass's."""
 
     problem: TaskProblem
@@ -45,6 +46,7 @@ class HostedForms(ABC):
     def _check(self, problem: TaskProblem, form: Form) -> None:
         check_form(problem, form)
 
+    @alone
     def change(self, form: Form) -> None:
         if self.finished:
             raise InputError("change: the application has finished")

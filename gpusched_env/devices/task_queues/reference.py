@@ -21,6 +21,7 @@ from gpusched_env.devices.task_queues.parts import (
 from gpusched_env.devices.task_queues.passing import LinkedForms, OneWay, Sent
 from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.task_queues import readable, served, slots_of
+from gpusched_env.scheduling.one_thread import alone
 from gpusched_env.task_queues.applications import COLOURING, look, offer, pop, settle, vertex_of, visit, warn
 from gpusched_env.task_queues.device import FOREVER, overflow_text, vote_text
 from gpusched_env.task_queues.form import Form
@@ -38,6 +39,7 @@ Life = Generator[tuple[int, int], None, None]
 class ReferenceTaskDevice(LinkedForms):
     """See :class:`gpusched_env.task_queues.device.TaskDevice`."""
 
+    @alone
     def begin(self, problem: TaskProblem, form: Form) -> None:
         self._check(problem, form)
         self.problem, self.machine = problem, problem.machine
@@ -59,6 +61,7 @@ class ReferenceTaskDevice(LinkedForms):
         self._heap: list[tuple[int, int, int]] = []
         self._start_form(form, 0)
 
+    @alone
     def advance(self, until_ps: int = FOREVER) -> bool:
         while not self.finished:
             host_ps = self._hosts_next()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -18,9 +17,10 @@ from gpusched_env.dynamic_parallelism.transformations import Transformations, ch
 from gpusched_env.envs.dynamic_parallelism.encoding import WIDTH, Singles
 from gpusched_env.envs.dynamic_parallelism.features import COLUMNS_NOTE, LaunchFeature
 from gpusched_env.envs.dynamic_parallelism.playing import RANDOM, check_benchmark, episode_problem, make_application
-from gpusched_env.envs.env import SEED_LIMIT
+from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.warp_machine import SPAWN_KEPLER, WarpMachine
+from gpusched_env.scheduling.one_thread import alone
 
 RenderMode = Literal["rgb_array", "ansi"]
 
@@ -46,7 +46,7 @@ class ApplicationEpisode:
     over: bool = False
 
 
-class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
+class DynamicParallelismEnv(GameEnv[Singles]):
     """Threads of an application ask whether to launch a child kernel or do the work themselves.
 
     An episode is an application on an input, from its start to its end: level by level of a search, round by round of
@@ -93,7 +93,6 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
     actions = 2
     columns = LaunchFeature
     columns_note = COLUMNS_NOTE
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(
         self,
@@ -104,9 +103,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         device: str = "compiled",
         render_mode: RenderMode | None = None,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            known = self.metadata["render_modes"]
-            raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
+        check_render_mode(render_mode, self.metadata["render_modes"])
         self.observation_space = observation_space()
         self.action_space = spaces.Discrete(self.actions)
         self.render_mode = render_mode
@@ -117,14 +114,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         self._columns: Singles = np.zeros(WIDTH, np.float32)
         self._run: ApplicationEpisode | None = None
 
-    def __copy__(self) -> NoReturn:
-        """Refuse.
-
-        Raises:
-            TypeError: always: both would play the one episode of one device.
-        """
-        raise TypeError(f"{type(self).__name__} has no shallow copy: its steps would be the original's; make another")
-
+    @alone
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Singles, dict[str, Any]]:
@@ -144,9 +134,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         name = check_benchmark(given.pop("benchmark", self.benchmark))
         if given:
             raise InputError(f"reset option {next(iter(given))!r}; {did_you_mean(next(iter(given)), ['benchmark'])}")
-        super().reset(seed=seed)
-        if seed is None:
-            seed = int(self.np_random.integers(SEED_LIMIT))
+        seed = self._draw_seed(seed)
         written, flat_ps = episode_problem(name, seed, self.machine)
         problem = self.program.applied(written)
         self._run = run = ApplicationEpisode(name, seed, problem, flat_ps)
@@ -154,6 +142,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         self.application.begin(problem, self._columns)
         return self._columns.copy(), {**self._info(run), "benchmark": problem.name, "seed": seed}
 
+    @alone
     def step(self, action: int | np.integer[Any]) -> tuple[Singles, float, bool, bool, dict[str, Any]]:
         """Answer the request and run to the next one, or to the end.
 
@@ -168,7 +157,7 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         run = self._current()
         if run.over:
             raise ResetNeeded("call reset() first: the episode is over")
-        spawn = self._spawns(action)
+        spawn = action_number(action, self.actions) == 1
         application = self.application
         if application.asks:
             application.answer(spawn, self._columns)
@@ -178,20 +167,21 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
         info = self._info(run)
         if run.over:
             self._columns[:] = 0.0
-            info |= self._summary(run)
+            info |= self.summary()
         return self._columns.copy(), -run.elapsed_ps / run.flat_ps, run.over, False, info
 
+    @alone
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(2,)``."""
         launches = self._current().problem.machine.launches
         room = launches.overflow != "fail" or self._columns[LaunchFeature.ROOM] > 0.0 or not self.application.asks
         return np.array([True, room])
 
+    @alone
     def render(self) -> Any:
         """``ansi``: text, as a string. ``rgb_array``: child blocks and waiting children over time, uint8."""
         run = self._current()
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
+        if not self._draws():
             return None
         from gpusched_env.envs.dynamic_parallelism.render import picture, text
 
@@ -211,26 +201,23 @@ class DynamicParallelismEnv(gymnasium.Env[Singles, np.int64]):
             "illegal_actions": int(totals["refused"]),
         }
 
-    def _summary(self, run: ApplicationEpisode) -> dict[str, Any]:
+    @alone
+    def summary(self) -> dict[str, Any]:
+        """``speedup`` and ``episode_metrics`` of the episode so far, as ``info`` has them at its end.
+
+        There is no speed-up before that.
+        """
+        run = self._current()
         totals, gpu = self.application.device.totals, run.problem.machine.gpu
-        speedup = run.flat_ps / run.time_ps
+        speedup = {"speedup": run.flat_ps / run.time_ps} if run.over else {}
         metrics = {
             "cost": run.time_ps / run.flat_ps,
-            "speedup": speedup,
+            **speedup,
             "time_us": run.time_ps / 1e6,
             "children": float(totals["spawned"]),
-            "occupancy": float(totals["warp_ps"] / (run.time_ps * gpu.sms * gpu.limits.warps)),
+            "occupancy": float(totals["warp_ps"] / max(1, run.time_ps * gpu.sms * gpu.limits.warps)),
         }
-        return {"speedup": speedup, "episode_metrics": metrics}
-
-    def _spawns(self, action: Any) -> bool:
-        try:
-            number = operator.index(action)
-        except TypeError:
-            raise InputError(f"an action is 0 or 1, got {action!r}") from None
-        if number not in (0, 1):
-            raise InputError(f"action {number} is not in 0..1")
-        return number == 1
+        return {**speedup, "episode_metrics": metrics}
 
     def _current(self) -> ApplicationEpisode:
         if self._run is None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from gpusched_env.envs.env import SEED_LIMIT
 from gpusched_env.envs.fleet.encoding import CANDIDATES, WIDTH, encode, encode_compiled
 from gpusched_env.envs.fleet.features import COLUMNS_NOTE, FleetFeature
 from gpusched_env.envs.fleet.problems import RANDOM, alone_reports, fleet_cost, fleet_day, fleet_problem
+from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.fleet.compiled import advance_compiled
 from gpusched_env.fleet.device import Fleet, FleetRun
@@ -24,6 +22,7 @@ from gpusched_env.fleet.problem import FleetProblem
 from gpusched_env.fleet.state import WAITS
 from gpusched_env.fleet.windows import advance
 from gpusched_env.planning.co_location import NOW
+from gpusched_env.scheduling.one_thread import alone
 
 RenderMode = Literal["rgb_array", "ansi"]
 Rows = NDArray[np.float32]
@@ -75,13 +74,14 @@ class FleetDayUnderWay:
         return cost / self.alone
 
     def finished(self) -> FleetRun:
-        """All of it, once it is over; later reports, if all jobs have finished, have none."""
-        counts = np.zeros((3, -(-self.problem.horizon_us // self.problem.report_us)), np.int64)
+        """All of it, once it is over; later reports, if all jobs have finished, have none. Before: all so far."""
+        reports = -(-self.problem.horizon_us // self.problem.report_us) if self.view is None else len(self.counts)
+        counts = np.zeros((3, max(1, reports)), np.int64)
         counts[:, : len(self.counts)] = np.array(self.counts).reshape(-1, 3).T
         return FleetRun(self.problem, self.fleet.state, self.fleet.log, *counts)
 
 
-class FleetEnv(gymnasium.Env[Rows, np.int64]):
+class FleetEnv(GameEnv[Rows]):
     """Jobs come to a fleet of GPUs; each is put beside others, on an empty GPU, or waits.
 
     An episode is a day. Every minute GPUs report, and each job that waits is decided on, in order of arrival: training
@@ -125,7 +125,6 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
     actions = CANDIDATES + 2
     columns = FleetFeature
     columns_note = COLUMNS_NOTE
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(
         self,
@@ -135,9 +134,7 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
         device: str = "compiled",
         render_mode: RenderMode | None = None,
     ) -> None:
-        known = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in known:
-            raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, known)}")
+        check_render_mode(render_mode, self.metadata["render_modes"])
         if device not in ("compiled", "reference"):
             raise InputError(f"no device of a fleet is {device!r}; {did_you_mean(device, ('compiled', 'reference'))}")
         fleet_day(problem, 0)
@@ -149,14 +146,7 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
         self._gpus = np.full(CANDIDATES + 1, WAITS)
         self._run: FleetDayUnderWay | None = None
 
-    def __copy__(self) -> NoReturn:
-        """Refuse.
-
-        Raises:
-            TypeError: always: both would play the one episode of one fleet.
-        """
-        raise TypeError(f"{type(self).__name__} has no shallow copy: its steps would be the original's; make another")
-
+    @alone
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Rows, dict[str, Any]]:
         """Start a day, and run to its first job.
 
@@ -174,9 +164,7 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
         name = given.pop("problem", self.problem)
         if given:
             raise InputError(f"reset option {next(iter(given))!r}; {did_you_mean(next(iter(given)), ['problem'])}")
-        super().reset(seed=seed)
-        if seed is None:
-            seed = int(self.np_random.integers(SEED_LIMIT))
+        seed = self._draw_seed(seed)
         problem = fleet_problem(name, seed)
         fleet = Fleet(problem, self.control, advance_compiled if self.device == "compiled" else advance)
         self._run = run = FleetDayUnderWay(fleet, alone_reports(problem), fleet.reset())
@@ -184,6 +172,7 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
         self._look(run)
         return self._rows.copy(), {**self._info(run), "problem": problem.name, "seed": seed}
 
+    @alone
     def step(self, action: int | np.integer[Any]) -> tuple[Rows, float, bool, bool, dict[str, Any]]:
         """Place the job and run to the next one, or to the end.
 
@@ -197,7 +186,7 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
         run = self._current()
         if run.view is None:
             raise ResetNeeded("call reset() first: the episode is over")
-        number = self._number(action)
+        number = action_number(action, self.actions)
         if number != QUEUE and self._gpus[number] == WAITS:
             run.illegal += 1
             number = QUEUE
@@ -209,19 +198,20 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
         reward, self._before = -run.run_on() - self._before, 0.0
         self._look(run)
         over = run.view is None
-        info = self._info(run) | ({"episode_metrics": self._metrics(run)} if over else {})
+        info = self._info(run) | (self.summary() if over else {})
         return self._rows.copy(), reward, over, False, info
 
+    @alone
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(10,)``."""
         self._current()
         return np.append(self._gpus != WAITS, True)
 
+    @alone
     def render(self) -> Any:
         """``ansi``: text, as a string. ``rgb_array``: GPUs in use, late and waiting jobs over time, uint8."""
         run = self._current()
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
+        if not self._draws():
             return None
         from gpusched_env.envs.fleet.render import picture, text
 
@@ -245,9 +235,11 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
             "illegal_actions": run.illegal,
         }
 
-    def _metrics(self, run: FleetDayUnderWay) -> dict[str, float]:
-        found = run.finished()
-        return {
+    @alone
+    def summary(self) -> dict[str, Any]:
+        """``episode_metrics`` of the day so far, as ``info`` has them at its end."""
+        found = self._current().finished()
+        metrics = {
             "cost": fleet_cost(found),
             "gpus": found.gpus,
             "waiting": float(found.waiting.mean()),
@@ -256,15 +248,7 @@ class FleetEnv(gymnasium.Env[Rows, np.int64]):
             "training_stretch": found.training_stretch,
             "energy_j": found.energy_j,
         }
-
-    def _number(self, action: Any) -> int:
-        try:
-            number = operator.index(action)
-        except TypeError:
-            raise InputError(f"an action is a number of 0 to {QUEUE}, got {action!r}") from None
-        if not 0 <= number <= QUEUE:
-            raise InputError(f"action {number} is not in 0..{QUEUE}")
-        return number
+        return {"episode_metrics": metrics}
 
     def _current(self) -> FleetDayUnderWay:
         if self._run is None:

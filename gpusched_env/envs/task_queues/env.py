@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Any, Final, Literal, NoReturn
+import math
+from typing import Any, Final, Literal
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from gpusched_env.devices.task_queues import make_task_device
-from gpusched_env.envs.env import SEED_LIMIT
+from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
 from gpusched_env.envs.task_queues.features import COLUMNS_NOTE, TaskFeature, encode
 from gpusched_env.envs.task_queues.level_by_level import level_by_level_us
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scheduling.one_thread import alone
 from gpusched_env.task_queues.form import FETCHES, Form
 from gpusched_env.task_queues.session import INTERVAL_US, TaskSession
 from gpusched_env.task_queues.suite import SUITE, kept_problem
@@ -31,10 +31,9 @@ FORMS: Final = (
 """What can be chosen; those with a threshold come last."""
 FIRST: Final = Form("persistent", "block", 32)
 """In which an episode begins."""
-_RENDER: Final = ["rgb_array", "ansi"]
 
 
-class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
+class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
     """A graph algorithm runs from a queue of tasks in device memory; choose the form in which workers take them.
 
     An episode is a search, a ranking or a colouring on a graph, from its start to its end. Every 50 microseconds the
@@ -79,7 +78,6 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     actions = len(FORMS)
     columns = TaskFeature
     columns_note = COLUMNS_NOTE
-    metadata: dict[str, Any] = {"render_modes": _RENDER, "render_fps": 10}  # noqa: RUF012
 
     def __init__(
         self,
@@ -90,8 +88,7 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         device: str = "compiled",
         render_mode: Literal["rgb_array", "ansi"] | None = None,
     ) -> None:
-        if render_mode is not None and render_mode not in _RENDER:
-            raise InputError(f"render_mode is {render_mode!r}; {did_you_mean(render_mode, _RENDER)}")
+        check_render_mode(render_mode, self.metadata["render_modes"])
         if not interval_us > 0.0:
             raise InputError(f"interval_us is {interval_us}, must be more than 0")
         self.observation_space = spaces.Box(0.0, 1.0, (len(TaskFeature),), np.float32)
@@ -103,14 +100,7 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         self.device = make_task_device(device)
         self._session: TaskSession | None = None
 
-    def __copy__(self) -> NoReturn:
-        """Refuse.
-
-        Raises:
-            TypeError: always: both would play the one episode of one device.
-        """
-        raise TypeError(f"{type(self).__name__} has no shallow copy: its steps would be the original's; make another")
-
+    @alone
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
@@ -127,9 +117,7 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         name = _known(given.pop("problem", self.problem))
         if given:
             raise InputError(f"reset option {next(iter(given))!r}; {did_you_mean(next(iter(given)), ['problem'])}")
-        super().reset(seed=seed)
-        if seed is None:
-            seed = int(self.np_random.integers(SEED_LIMIT))
+        seed = self._draw_seed(seed)
         problem = kept_problem(name, seed, self.gpus)
         self._whole_us = level_by_level_us(name, seed, self.gpus)
         self._knowledge: TaskKnowledge = knowledge_of(problem)
@@ -139,6 +127,7 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         self._history: list[tuple[float, int, int]] = []
         return encode(session.view, self._knowledge), {**self._info(), "problem": problem.name, "seed": seed}
 
+    @alone
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Go on in a form for an interval, or to the end.
 
@@ -158,35 +147,41 @@ class TaskQueueEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         self._history.append((view.now_us, view.queued, view.workers - view.idle))
         info = self._info()
         if over:
-            speedup = self._whole_us / view.now_us
-            metrics = {"cost": 1.0 / speedup, "speedup": speedup, "time_us": view.now_us, "overwork": view.overwork}
-            info |= {"speedup": speedup, "episode_metrics": metrics}
+            info |= self.summary()
         columns = np.zeros(len(TaskFeature), np.float32) if over else encode(view, self._knowledge)
         return columns, -self._elapsed_us / self._whole_us, over, False, info
 
+    @alone
+    def summary(self) -> dict[str, Any]:
+        """``speedup`` and ``episode_metrics`` of the episode so far, as ``info`` has them at its end.
+
+        There is no speed-up before that.
+        """
+        session = self._current()
+        view = session.view
+        ratio = self._whole_us / view.now_us if view.now_us else math.inf
+        speedup = {"speedup": ratio} if session.over else {}
+        metrics = {"cost": 1.0 / ratio, **speedup, "time_us": view.now_us, "overwork": view.overwork}
+        return {**speedup, "episode_metrics": metrics}
+
+    @alone
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(24,)``."""
         search = self._current().problem.application == "bfs"
         return np.array([search or form.threshold == 0 for form in FORMS])
 
+    @alone
     def render(self) -> Any:
         """``ansi``: text, as a string. ``rgb_array``: queued tasks and busy workers over time, uint8."""
         session = self._current()
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() needs a render_mode: gym.make(..., render_mode='rgb_array')")
+        if not self._draws():
             return None
         from gpusched_env.envs.task_queues.render import picture, text
 
         return text(session) if self.render_mode == "ansi" else picture(self._history)
 
     def _form(self, action: Any) -> Form:
-        try:
-            number = operator.index(action)
-        except TypeError:
-            raise InputError(f"an action is 0 to {self.actions - 1}, got {action!r}") from None
-        if not 0 <= number < self.actions:
-            raise InputError(f"action {number} is not in 0..{self.actions - 1}")
-        form = FORMS[number]
+        form = FORMS[action_number(action, self.actions)]
         if form.threshold and self._current().problem.application != "bfs":
             self._illegal += 1
             return Form(form.strategy, form.worker, form.fetch)

@@ -12,11 +12,13 @@ from gpusched_env.dynamic_parallelism.device import deadlock_text
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import RequestView, request_view
 from gpusched_env.errors import DeadlockError
+from gpusched_env.scheduling.one_thread import alone
 
 
 class CompiledWarpDevice(AskingDevice):
     """See :class:`gpusched_env.dynamic_parallelism.device.LaunchDevice`."""
 
+    @alone
     def reset(self, problem: LaunchProblem) -> RequestView | None:
         self._start(problem)
         return self.reached(begin(self.state))

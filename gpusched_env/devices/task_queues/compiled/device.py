@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices.task_queues.compiled.loop import OVER, OVERFLOW, PAUSED, STUCK, launch, leave, proceed
 from gpusched_env.devices.task_queues.compiled.state import NEVER, TaskState, new_state, with_form
 from gpusched_env.errors import DeadlockError, InputError
+from gpusched_env.scheduling.one_thread import OneThread, alone
 from gpusched_env.task_queues.applications import Data
 from gpusched_env.task_queues.device import FOREVER, check_form, early_text, link_text, overflow_text, vote_text
 from gpusched_env.task_queues.form import Form
@@ -15,7 +16,7 @@ from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.timeline import QUEUE, Event
 
 
-class CompiledTaskDevice:
+class CompiledTaskDevice(OneThread):
     """See :class:`gpusched_env.task_queues.device.TaskDevice`."""
 
     problem: TaskProblem
@@ -24,6 +25,7 @@ class CompiledTaskDevice:
     finished = True
     _next_form: Form | None = None
 
+    @alone
     def begin(self, problem: TaskProblem, form: Form) -> None:
         check_form(problem, form)
         self.problem, self.finished = problem, False
@@ -35,6 +37,7 @@ class CompiledTaskDevice:
         self.state = with_form(self.problem, form, self.state)
         launch(self.state, at_ps)
 
+    @alone
     def advance(self, until_ps: int = FOREVER) -> bool:
         while not self.finished:
             status = proceed(self.state, until_ps)
@@ -52,6 +55,7 @@ class CompiledTaskDevice:
             self._form_over()
         return self.finished
 
+    @alone
     def change(self, form: Form) -> None:
         if self.finished:
             raise InputError("change: the application has finished")

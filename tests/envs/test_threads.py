@@ -1,0 +1,156 @@
+"""One thread at a time: a second one is told so, and finds everything as it was."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpusched_env.devices import make_device
+from gpusched_env.devices.dynamic_parallelism import make_launch_device
+from gpusched_env.devices.task_queues import make_task_device
+from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
+from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.fleet.env import FleetEnv
+from gpusched_env.envs.task_queues.env import TaskQueueEnv
+from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.errors import ThreadError
+from gpusched_env.fleet.device import Fleet
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.commands import Wait
+from gpusched_env.scheduling.one_thread import OneThread, alone
+
+ENVIRONMENTS: dict[str, Callable[[], Any]] = {
+    "compiled": lambda: GpuSchedulingEnv("Toy"),
+    "reference": lambda: GpuSchedulingEnv("Toy", device="reference"),
+    "vector": lambda: GpuSchedulingVectorEnv("Toy", num_envs=2),
+    "fleet": lambda: FleetEnv("small"),
+    "tasks": lambda: TaskQueueEnv("bfs-citation"),
+    "launches": lambda: DynamicParallelismEnv("random"),
+}
+
+
+@contextmanager
+def inside(of: Any) -> Iterator[None]:
+    """Another thread is in ``of``."""
+    there, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with of.entry:
+            there.set()
+            leave.wait()
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    there.wait()
+    try:
+        yield
+    finally:
+        leave.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_an_environment_is_used_by_one_thread(name: str) -> None:
+    env, alike = ENVIRONMENTS[name](), ENVIRONMENTS[name]()
+    for each in (env, alike):
+        each.reset(seed=0)
+    wait = np.zeros(2, np.int64) if name == "vector" else 0
+    calls: dict[str, Callable[[], object]] = {
+        "step": lambda: env.step(wait), "reset": lambda: env.reset(seed=1), "render": env.render,
+        "action_masks": env.action_masks,
+    }  # fmt: skip
+    if name != "vector":
+        calls["summary"] = env.summary
+    if hasattr(env, "save_state"):
+        state = env.save_state()
+        calls |= {"save_state": env.save_state, "restore_state": lambda: env.restore_state(state)}
+    with inside(env):
+        for method, call in calls.items():
+            with pytest.raises(ThreadError, match=f"{type(env).__name__}.{method}: another thread uses this object"):
+                call()
+    np.testing.assert_equal(env.step(wait), alike.step(wait))
+
+
+def test_the_device_behind_an_environment_is_one_with_it() -> None:
+    env = GpuSchedulingEnv("Toy")
+    env.reset(seed=0)
+    with inside(env), pytest.raises(ThreadError, match=r"GpuSchedulingEnv\.view"):
+        _ = env.view
+    with inside(env), pytest.raises(ThreadError, match=r"CompiledDevice\.apply"):
+        env.device.apply(Wait())
+    assert len(env.view.pending) == 2
+
+
+def test_a_view_is_read_while_nobody_plays_on() -> None:
+    device = make_device("compiled")
+    view = device.reset(build_problem(load_scenario("Toy")), 0)
+    assert view is not None
+    with inside(device), pytest.raises(ThreadError):
+        _ = view.pending
+    assert len(view.pending) == 2
+
+
+@pytest.mark.parametrize("name", ["compiled", "reference"])
+def test_so_are_devices(name: str) -> None:
+    device, problem = make_device(name), build_problem(load_scenario("Toy"))
+    device.reset(problem, 0, snapshots=True)
+    snapshot = device.snapshot()
+    calls = (
+        lambda: device.reset(problem, 0),
+        lambda: device.apply(Wait()),
+        device.advance,
+        lambda: device.restore(snapshot),
+    )
+    with inside(device):
+        for call in calls:
+            with pytest.raises(ThreadError):
+                call()
+    device.apply(Wait(5.0))
+    assert device.advance() is not None
+
+
+@pytest.mark.parametrize(
+    "device",
+    [*map(make_launch_device, ("compiled", "reference")), *map(make_task_device, ("compiled", "reference"))],
+    ids=lambda device: type(device).__name__,
+)
+def test_and_those_of_other_games(device: Any) -> None:
+    with inside(device), pytest.raises(ThreadError, match=r"\.advance: another thread"):
+        device.advance()
+
+
+def test_and_fleets() -> None:
+    env = FleetEnv("small")
+    env.reset(seed=0)
+    assert env._run is not None
+    fleet: Fleet = env._run.fleet
+    with inside(fleet), pytest.raises(ThreadError):
+        fleet.advance()
+
+
+def test_a_method_may_call_another_and_leaves_after_an_error() -> None:
+    class Nested(OneThread):
+        @alone
+        def outer(self, fails: bool) -> int:
+            return self.inner(fails) + 1
+
+        @alone
+        def inner(self, fails: bool) -> int:
+            if fails:
+                raise KeyError
+            return 1
+
+    nested = Nested()
+    with pytest.raises(KeyError):
+        nested.outer(True)
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(nested.outer(False)))
+    thread.start()
+    thread.join()
+    assert found == [2]
