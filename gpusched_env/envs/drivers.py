@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
+from gpusched_env.envs.setup import check_device
 from gpusched_env.errors import InputError
 from gpusched_env.planning.dispatcher import IntervalDispatcher
 from gpusched_env.planning.interval import Serve
@@ -178,3 +182,25 @@ class DeviceDriver:
             mask = np.zeros(self._layout.n, np.bool_)
             mask[0] = True
         return Point(problem, now, shown, mask, deciding=view is not None, illegal=illegal)
+
+
+def driver_maker(
+    device: str | Device, layout: ActionLayout, encoder: ObservationEncoder, wait_us: float
+) -> Callable[[], Driver]:
+    """What makes drivers of an environment, each with a device of its own, unless that is given as such.
+
+    Raises:
+        InputError: it is no device; when it is called.
+    """
+    if device == "compiled":
+        # The other devices need nothing of this one.
+        from gpusched_env.envs.batch_driver import BatchDriver
+
+        return functools.partial(BatchDriver, layout, wait_us)
+
+    def make() -> Driver:
+        behind = make_device(device) if isinstance(device, str) else device
+        check_device(behind)
+        return DeviceDriver(behind, encoder, layout, wait_us)
+
+    return make

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,13 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from gpusched_env.devices import device_names, make_device
-from gpusched_env.envs.drivers import DeviceDriver, Driver
+from gpusched_env.devices import device_names
+from gpusched_env.envs.drivers import Driver, driver_maker
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode, detail_of
 from gpusched_env.envs.replay import Replay
-from gpusched_env.envs.setup import check_device, check_record, check_wait, lay_out, offered
+from gpusched_env.envs.setup import check_record, check_wait, lay_out, offered
 from gpusched_env.envs.single import SingleEnv, action_number, check_render_mode
 from gpusched_env.envs.state import EnvState, EpisodeProgress, check_state
 from gpusched_env.envs.summary import episode_summary
@@ -135,7 +134,8 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
     ### Info
     `action_mask`, `time_us` (simulated), `elapsed_us` (of this step, for semi-Markov learners) and
     `illegal_actions` (so far); after `reset` also `seed`; at the end also `episode_metrics` (figures by name,
-    undefined ones left out) and `reward_terms` (what each cost term contributed to the return).
+    undefined ones left out) and `reward_terms` (what each cost term contributed to the return). Where a wrapper cuts an
+    episode, `summary()` gives these two (`gpusched_env.envs.wrappers.EpisodeMetrics`).
 
     ### Arguments
     - `scenario`: name of a shipped scenario, path of a YAML file, or a `Scenario`.
@@ -154,8 +154,9 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
       `reshape`, `synchronise`, `throttle` and `budget`. By default it launches, reshapes and synchronises only; where
       decisions are about knobs or budgets it sets these. What else a scenario offers to schedulers stands in its data
       sheet.
-    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`, for text `kernels`, for
-      pictures and films (`env.unwrapped.episode().animate("x.gif")`) `blocks`.
+    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`. Pictures, texts and films of an
+      environment with a `render_mode` (`env.unwrapped.episode().animate("x.gif")`) need no more: the simulated devices
+      play the episode again from its seed and actions, and record it then.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),
       as `gpusched_env.scenarios.scenario.override` takes them. `InputError` names what is not acceptable.
 
@@ -197,7 +198,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         self.render_mode = render_mode
         self.wait_us = check_wait(wait_us)
         self.problem = build_problem(self.scenario)
-        make = self._maker(device)
+        make = driver_maker(device, self.layout, self.encoder, self.wait_us)
         self._driver: Driver = make()
         self.entry = self._driver.entry
         self._renderer = Renderer(render_mode) if render_mode is not None else None
@@ -207,21 +208,6 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
             self._replay, self._record = Replay(make, self._record), "jobs"
         self._run: EpisodeProgress | None = None
         self._began = 0.0
-
-    def _maker(self, device: str | Device) -> Callable[[], Driver]:
-        """What makes drivers; of a device that is given as such it makes one."""
-        if device == "compiled":
-            # The other devices need nothing of this one.
-            from gpusched_env.envs.batch_driver import BatchDriver
-
-            return lambda: BatchDriver(self.layout, self.wait_us)
-
-        def make() -> Driver:
-            behind = make_device(device) if isinstance(device, str) else device
-            check_device(behind)
-            return DeviceDriver(behind, self.encoder, self.layout, self.wait_us)
-
-        return make
 
     @alone
     def reset(

@@ -44,7 +44,7 @@ def alone(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
     """
 
     @functools.wraps(method)
-    def entered(of: S, *args: P.args, **kwargs: P.kwargs) -> R:
+    def entered(of: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         entry = of.entry
         if not entry.acquire(blocking=False):
             raise ThreadError(

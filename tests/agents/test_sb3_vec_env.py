@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -11,11 +12,13 @@ import pytest
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, VecNormalize, VecVideoRecorder
 
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.registration import env_id
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
 
@@ -99,6 +102,26 @@ def test_wrappers_of_stable_baselines() -> None:
     assert not np.array_equal(infos[0]["terminal_observation"]["device"], env.unwrapped.infos["final_obs"][0])
     with pytest.warns(UserWarning, match="already wrapped with a `Monitor`"):
         VecMonitor(adapter(2, scenario="Toy"))
+
+
+@pytest.mark.parametrize("make", ["native", "made"])
+def test_videos_are_recorded(make: str, tmp_path: Path) -> None:
+    pytest.importorskip("moviepy", exc_type=ImportError)
+    if make == "native":
+        env: VecEnv = adapter(2, scenario="Toy", render_mode="rgb_array")
+    else:
+        env = make_vec_env(env_id("Toy"), n_envs=2)
+    recorder = VecVideoRecorder(env, str(tmp_path), lambda step: step == 0, video_length=3)
+    assert recorder.frames_per_sec == 10
+    recorder.reset()
+    shown = recorder.render()
+    assert shown is not None
+    assert all(image is not None and np.ptp(image) > 0 for image in env.get_images())
+    for _ in range(4):
+        recorder.step(np.zeros(2, np.int64))
+    recorder.close()
+    (film,) = tmp_path.iterdir()
+    assert film.stat().st_size > 1_000
 
 
 def test_what_it_refuses() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import subprocess
 import sys
@@ -207,6 +208,14 @@ def test_an_action_outside_the_space_is_an_error(action: int) -> None:
         env.step(action)
 
 
+@pytest.mark.parametrize("device", ["compiled", "reference"])
+def test_a_wait_without_a_limit_ends_at_the_horizon(device: str) -> None:
+    env = GpuSchedulingEnv("Toy", wait_us=math.inf, device=device)
+    env.reset(seed=0)
+    *_, terminated, truncated, info = env.step(0)
+    assert (terminated, truncated, info["time_us"]) == (False, True, 2000.0)
+
+
 def test_step_needs_a_reset() -> None:
     env = GpuSchedulingEnv("Toy")
     for call in (lambda: env.step(0), env.action_masks, env.save_state):
@@ -326,6 +335,8 @@ class TestArguments:
         [
             ({"slots": 1}, "slots is 1, but scenario Toy has 2 tenants"),
             ({"running_slots": 0}, "running_slots is 0"),
+            ({"running_slots": True}, "running_slots is True, must be an integer"),
+            ({"render_mode": 5}, "render_mode is 5; known: ansi, human, rgb_array"),
             ({"wait_us": 0.0}, "wait_us is 0.0"),
             ({"render_mode": "rgb"}, "render_mode is 'rgb'"),
             ({"device": "referense"}, "did you mean 'reference'"),
@@ -372,6 +383,9 @@ class TestResetOptions:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
+            ({"scenario": {1: 2}}, "must be a mapping of scenario fields, by their names"),
+            ({"scenario": {"tenants": {"urgent": 5}}}, r"tenants\.urgent must be a mapping of its fields, got 5"),
+            ({"scenario": {"tenants": {1: {}}}}, r"tenants\.1: no such tenant"),
             ({"scenaro": {}}, "did you mean 'scenario'"),
             ({"scenario": {"stream_priorities": [0, -1]}}, "shape the action space"),
             ({"scenario": {"horizon_us": -1}}, "horizon_us"),
