@@ -154,7 +154,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
       `reshape`, `synchronise`, `throttle` and `budget`. By default it launches, reshapes and synchronises only; where
       decisions are about knobs or budgets it sets these. What else a scenario offers to schedulers stands in its data
       sheet.
-    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`. Pictures, texts and films of an
+    - `record`: what the timeline keeps (`jobs`, `kernels`, `blocks`); by default `jobs`. Pictures and films of an
       environment with a `render_mode` (`env.unwrapped.episode().animate("x.gif")`) need no more: the simulated devices
       play the episode again from its seed and actions, and record it then.
     - any field of the scenario with a new value (`gpu`, `tenants`, `horizon_us`, `decision_us`, `reward`, ...),
