@@ -16,7 +16,8 @@ from gpusched_env.experiments.benchmarks.environments import RandomLoop
 from gpusched_env.experiments.benchmarks.timing import Measurement, each, timed
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.view import LazyView, View
+from gpusched_env.scheduling.showing import LazyView
+from gpusched_env.scheduling.view import View
 
 Kind = Literal["slots", "rule"]
 KINDS: tuple[Kind, ...] = ("slots", "rule")

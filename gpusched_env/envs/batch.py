@@ -47,7 +47,7 @@ class EnvBatch:
         self.entry = threading.RLock()
         """Of all of them and of the environment in front."""
         for device in self.devices:
-            device.entry = self.entry
+            device.arena.entry = self.entry
         self._layout = layout_
         self.state = BatchState.zeros(count, layout_, drive_at=compile_units()["drive"], wait_us=wait_us)
         self._kept = Kept(self.state, put_state)

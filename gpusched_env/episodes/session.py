@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.scheduling.device import Device, SelfDriving
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant, scheduler_rng
+from gpusched_env.scheduling.sealed import copied
 from gpusched_env.scheduling.timeline import Detail
 
 if TYPE_CHECKING:
@@ -137,10 +139,18 @@ def _text(value: float, form: str, scale: float = 1.0) -> str:
 
 
 def begin(scheduler: Scheduler, problem: Problem, seed: int) -> None:
-    """Tell ``scheduler`` what it may know of the next episode; the truth only if it asks for that."""
+    """Tell ``scheduler`` what it may know of the next episode; the truth only if it asks for that.
+
+    It gets copies: whatever it does to them changes neither the episode nor what others are told. All that are
+    clairvoyant share one of the truth, which takes long to copy.
+    """
     if is_clairvoyant(scheduler):
-        scheduler.see(problem, seed)
-    scheduler.reset(problem.knowledge, scheduler_rng(seed))
+        scheduler.see(problem.once(copied), seed)
+    scheduler.reset(pickle.loads(problem.once(_packed_knowledge)), scheduler_rng(seed))
+
+
+def _packed_knowledge(problem: Problem) -> bytes:
+    return pickle.dumps(problem.knowledge)
 
 
 def run_episode(

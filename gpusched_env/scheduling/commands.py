@@ -367,6 +367,9 @@ STREAM_S_OWN: Final = 1
 def numbers_of(command: Command) -> Numbers:
     """A command in numbers."""
     match command:
+        # First what is given most often.
+        case Wait(until_us):
+            return Numbers(WAITING, until_us=until_us)
         case Launch(launch, priority, partition, stream):
             choice = STREAM_S_OWN if priority is None else priority
             return Numbers(LAUNCH, launch, choice, -1 if stream is None else stream, *_sms(partition))
@@ -385,8 +388,6 @@ def numbers_of(command: Command) -> Numbers:
             return Numbers(THROTTLE, tenant, to_ps(pause_us))
         case SetBudget(core, events, always):
             return Numbers(SET_BUDGET, core, events, first=int(always))
-        case Wait(until_us):
-            return Numbers(WAITING, until_us=until_us)
 
 
 def command_of(numbers: Numbers) -> Command:

@@ -17,7 +17,8 @@ from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, TenantK
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.scheduler import Scheduler
-from gpusched_env.scheduling.view import LazyView, View, ViewTable
+from gpusched_env.scheduling.showing import LazyView
+from gpusched_env.scheduling.view import View, ViewTable
 
 TABLES = ("pending", "running", "tenants", "jobs", "dependencies", "cores")
 MOST = 100

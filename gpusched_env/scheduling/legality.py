@@ -1,14 +1,13 @@
-"""What makes a command illegal, on every device: read off the view and what the scenario offers.
+"""What makes a command illegal, on every device: read off what the device shows and what the scenario offers.
 
-So the mask of an environment and a device's refusals cannot differ: both look at the same columns.
+So the mask of an environment and a device's refusals cannot differ: both look at the same columns. What a scheduler
+was given is never looked at again.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +17,7 @@ from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import (
-    MODES,
     MOST_PAUSE_US,
-    ORDERS,
-    POLICIES,
     Command,
     Launch,
     Partition,
@@ -32,12 +28,13 @@ from gpusched_env.scheduling.commands import (
     SetPartition,
     Synchronise,
     Throttle,
-    TilePolicy,
     Wait,
 )
 from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.scheduling.plain import plain
+from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.synchronising import pair_of, unfit, unguarded
-from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
+from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 from gpusched_env.workload.cores.spec import MOST_EVENTS
 from gpusched_env.workload.segments import conflict
 
@@ -45,20 +42,25 @@ OperationOf = Callable[[int], HostOp]
 """What an unfinished launch carries out, by its id."""
 
 
-def check(command: Command, view: View, problem: Problem, operation_of: OperationOf) -> None:
+def check(command: Command, view: Shown, problem: Problem, operation_of: OperationOf) -> Command:
     """Whether ``command`` may be given where the device shows ``view``.
 
     Args:
         operation_of: asked only where a launch is refused that waits for another one, and of tiles.
 
+    Returns:
+        what is to be carried out: the command in plain numbers.
+
     Raises:
         IllegalCommand: names the command, why it is not legal now, and what would be.
     """
-    if not isinstance(command, Command):
-        raise IllegalCommand(f"{command!r} is not a command")
-    _whole(command)
+    command = plain(command)
+    if isinstance(command, Wait):
+        if not command.until_us >= view.time_us:
+            raise IllegalCommand(f"{command}: until_us lies before the present time {view.time_us} us")
+        return command
     offered = problem.scenario.commands
-    if not isinstance(command, Wait) and command.NAME not in offered:
+    if command.NAME not in offered:
         raise IllegalCommand(f"{command}: scenario {problem.scenario.name} offers {', '.join(offered)} only")
     match command:
         case Launch():
@@ -77,34 +79,14 @@ def check(command: Command, view: View, problem: Problem, operation_of: Operatio
             _throttle(command, view)
         case SetBudget():
             _set_budget(command, view)
-        case Wait():
-            until_us: Any = command.until_us
-            if not (isinstance(until_us, float | int | np.number) and until_us >= view.time_us):
-                raise IllegalCommand(f"{command}: until_us lies before the present time {view.time_us} us")
+    return command
 
 
-def _whole(command: Command) -> None:
-    """Numbers of launches, streams and SMs are whole; compiled code would cut off what is behind the point."""
-    for name in command.__slots__:
-        value = getattr(command, name)
-        if value is None or name in ("mode", "until_us", "pause_us", "policy", "order", "wait_kernel", "always"):
-            continue
-        numbers: tuple[object, ...] = (value,)
-        if name == "partition":
-            numbers = (value.first, value.sms) if isinstance(value, Partition) else (None,)
-        for number in numbers:
-            if type(number) is not int and not _is_whole(number):
-                raise IllegalCommand(f"{command}: {name} must be given in whole numbers, got {value!r}")
-
-
-def _is_whole(number: object) -> bool:
-    return isinstance(number, int | np.integer) or (isinstance(number, float | np.floating) and number.is_integer())
-
-
-def _launch(command: Launch, view: View, problem: Problem, operation_of: OperationOf) -> None:
+def _launch(command: Launch, view: Shown, problem: Problem, operation_of: OperationOf) -> None:
     pending = view.pending
     # Tables have a handful of rows, where plain lists beat NumPy's temporaries.
-    row = next((row for row, id_ in enumerate(pending.id.tolist()) if id_ == command.launch), None)
+    ids = pending.array[:, PendingColumn.ID].tolist()
+    row = ids.index(command.launch) if command.launch in ids else None
     if row is None or pending.array[row, PendingColumn.LAUNCHABLE] != 1.0:
         legal = pending.id[pending.launchable == 1.0].astype(int).tolist()
         why = _why_not(command.launch, view, problem, operation_of)
@@ -132,7 +114,7 @@ def _launch(command: Launch, view: View, problem: Problem, operation_of: Operati
         raise IllegalCommand(f"{command}: a partition is a process's own (restart_us); give SetPartition")
 
 
-def open_streams(pending: NDArray[np.float64], view: View, problem: Problem) -> list[int]:
+def open_streams(pending: NDArray[np.float64], view: Shown, problem: Problem) -> list[int]:
     """Rows of the scheduler's own streams that may take a launch of a window, a row of ``view.pending``, which is
     launchable."""
     assert problem.window is not None
@@ -144,7 +126,7 @@ def open_streams(pending: NDArray[np.float64], view: View, problem: Problem) -> 
     return [number for number in own if held[number] < problem.window.depth and behind <= {number}]
 
 
-def _why_not(launch: int, view: View, problem: Problem, operation_of: OperationOf) -> str:
+def _why_not(launch: int, view: Shown, problem: Problem, operation_of: OperationOf) -> str:
     """Why a launch is not launchable: in a window a hazard, or no stream has room."""
     streams = view.pending.stream[view.pending.id == launch]
     if not streams.size or not problem.streams[int(streams[0])].windowed:
@@ -157,13 +139,11 @@ def _why_not(launch: int, view: View, problem: Problem, operation_of: OperationO
     return f"launch {launch} must wait for launch {first}: {hazard}"
 
 
-def _preempt(command: Preempt, view: View, problem: Problem) -> None:
+def _preempt(command: Preempt, view: Shown, problem: Problem) -> None:
     rows = np.flatnonzero(view.running.id == command.launch)
     if not rows.size or not view.running.started[rows[0]]:
         raise IllegalCommand(f"{command}: launch {command.launch} is not running")
     row = view.running.array[rows[0]]
-    if command.mode not in MODES:
-        raise IllegalCommand(f"{command}: mode must be {', '.join(MODES)}")
     if row[RunningColumn.PREEMPTING]:
         raise IllegalCommand(f"{command}: launch {command.launch} is being preempted already")
     if row[RunningColumn.NODES] > 1:
@@ -177,13 +157,13 @@ def _preempt(command: Preempt, view: View, problem: Problem) -> None:
     _partition(command, command.partition, view.sms)
 
 
-def _tenant(command: SetPartition | Throttle, view: View) -> None:
+def _tenant(command: SetPartition | Throttle, view: Shown) -> None:
     tenants = len(view.tenants)
     if not 0 <= command.tenant < tenants:
         raise IllegalCommand(f"{command}: tenants are 0..{tenants - 1}")
 
 
-def _set_partition(command: SetPartition, view: View, problem: Problem) -> None:
+def _set_partition(command: SetPartition, view: Shown, problem: Problem) -> None:
     _tenant(command, view)
     _partition(command, command.partition, view.sms)
     row = view.tenants.array[command.tenant]
@@ -199,7 +179,7 @@ def whole_or(partition: Partition | None, sms: int) -> tuple[int, int]:
     return (0, sms) if partition is None or partition.sms == sms else (partition.first, partition.sms)
 
 
-def _reject(command: Reject, view: View) -> None:
+def _reject(command: Reject, view: Shown) -> None:
     jobs = view.jobs
     rows = np.flatnonzero((jobs.tenant == command.tenant) & (jobs.job == command.job))
     if not rows.size or not jobs.rejectable[rows[0]]:
@@ -211,11 +191,10 @@ def _reject(command: Reject, view: View) -> None:
         )
 
 
-def _throttle(command: Throttle, view: View) -> None:
+def _throttle(command: Throttle, view: Shown) -> None:
     _tenant(command, view)
-    pause_us: Any = command.pause_us
-    is_number = isinstance(pause_us, float | int | np.number) and math.isfinite(pause_us)
-    if not (is_number and 0.0 <= pause_us <= MOST_PAUSE_US):
+    pause_us = command.pause_us
+    if not 0.0 <= pause_us <= MOST_PAUSE_US:
         raise IllegalCommand(f"{command}: pause_us must be a finite number of microseconds, 0 to {MOST_PAUSE_US:g}")
     row = view.tenants.array[command.tenant]
     if to_ps(pause_us) == to_ps(row[TenantColumn.PAUSE_US]):
@@ -224,23 +203,21 @@ def _throttle(command: Throttle, view: View) -> None:
         raise IllegalCommand(f"{command}: tenant {command.tenant} was throttled at this instant already")
 
 
-def _set_budget(command: SetBudget, view: View) -> None:
+def _set_budget(command: SetBudget, view: Shown) -> None:
     cores, always = view.cores, command.always
     if not 0 <= command.core < len(cores):
         there_are = f"cores are 0..{len(cores) - 1}" if len(cores) else "there are no cores"
         raise IllegalCommand(f"{command}: {there_are}")
     if not 1 <= command.events <= MOST_EVENTS:
         raise IllegalCommand(f"{command}: events must be 1 to {MOST_EVENTS} (no regulation)")
-    if not isinstance(always, bool | np.bool_):
-        raise IllegalCommand(f"{command}: always must be True or False")
-    row = cores.array[int(command.core)]
+    row = cores.array[command.core]
     if (command.events, always) == (row[CoreColumn.BUDGET], row[CoreColumn.ALWAYS]):
         raise IllegalCommand(f"{command}: core {command.core} has this budget already")
     if not row[CoreColumn.SETTABLE]:
         raise IllegalCommand(f"{command}: the budget of core {command.core} was set at this instant already")
 
 
-def _synchronise(command: Synchronise, view: View, problem: Problem, operation_of: OperationOf) -> None:
+def _synchronise(command: Synchronise, view: Shown, problem: Problem, operation_of: OperationOf) -> None:
     pending = view.pending
     rows = np.flatnonzero(pending.id == command.consumer)
     if not rows.size or not pending.synchronisable[rows[0]]:
@@ -251,7 +228,6 @@ def _synchronise(command: Synchronise, view: View, problem: Problem, operation_o
         if not rows.size:
             why = f"launch {command.consumer} is not pending"
         raise IllegalCommand(f"{command}: {why}; synchronisable now: {legal[:10]}")
-    _tile_policy(command)
     policy, kernels = command.policy, problem.kernels
     producer, consumer = int(pending.producer[rows[0]]), operation_of(command.consumer)
     made, used = (kernels[identity].kernel for identity in (operation_of(producer).identity, consumer.identity))
@@ -267,7 +243,7 @@ def _synchronise(command: Synchronise, view: View, problem: Problem, operation_o
         )
 
 
-def _reshape(command: Reshape, view: View, problem: Problem) -> None:
+def _reshape(command: Reshape, view: Shown, problem: Problem) -> None:
     pending = view.pending
     rows = np.flatnonzero(pending.id == command.launch)
     if not rows.size:
@@ -284,16 +260,6 @@ def _reshape(command: Reshape, view: View, problem: Problem) -> None:
         raise IllegalCommand(f"{command}: {why}; launches that may be given a form now: {legal[:10]}")
     if not 0 <= command.form < count:
         raise IllegalCommand(f"{command}: forms of launch {command.launch} are 0..{count - 1}")
-
-
-def _tile_policy(command: Synchronise) -> None:
-    policy: Any = command.policy
-    if not isinstance(policy, TilePolicy) or policy.kind not in POLICIES[1:]:
-        raise IllegalCommand(f"{command}: policy must be a TilePolicy of kind {', '.join(POLICIES[1:])}")
-    if not (_is_whole(policy.stride) and _is_whole(policy.steps) and min(policy.stride, policy.steps) >= 1):
-        raise IllegalCommand(f"{command}: stride and steps of a policy must be whole numbers from 1 on")
-    if command.order not in ORDERS:
-        raise IllegalCommand(f"{command}: order must be {', '.join(ORDERS)}")
 
 
 def _partition(command: Command, partition: Partition | None, sms: int) -> None:

@@ -12,12 +12,9 @@ stored as floats. Unknown times are ``inf``.
 from __future__ import annotations
 
 import enum
-import itertools
-import weakref
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +23,8 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table as TextTable
 from gpusched_env.display.table import of_columns
 from gpusched_env.display.words import counted
-from gpusched_env.errors import GpuschedError
 from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.scheduling.sealed import frozen
 from gpusched_env.workload.kernel import MOST_FORMS
 
 if TYPE_CHECKING:
@@ -342,6 +339,10 @@ class ViewTable:
     def __reduce__(self) -> Any:
         return (ViewTable, (self.array, self._columns))
 
+    def frozen(self) -> ViewTable:
+        """A copy over ``bytes``, whose array nobody can write to."""
+        return ViewTable(frozen(self.array), self._columns)
+
     def to_frame(self) -> DataFrame:
         """A pandas frame with the columns' names.
 
@@ -363,9 +364,7 @@ class ViewTable:
 
 def no_cores() -> ViewTable:
     """The table where a scenario names no CPU cores."""
-    array = np.empty((0, len(CoreColumn)))
-    array.flags.writeable = False
-    return ViewTable(array, CoreColumn)
+    return ViewTable(np.empty((0, len(CoreColumn))), CoreColumn)
 
 
 @dataclass(frozen=True, repr=False)
@@ -404,53 +403,3 @@ class View:
     def _repr_html_(self) -> str:
         tables = (self.pending, self.running, self.tenants, self.jobs, self.dependencies, self.cores)
         return f"<p>{escape(repr(self))}</p>" + "".join(table._repr_html_() for table in tables)
-
-
-class Source(Protocol):
-    """A device behind a :class:`LazyView`."""
-
-    epoch: int
-    """Counts commands; a view is valid within one epoch."""
-
-
-S = TypeVar("S", bound=Source)
-
-
-_NUMBERS: weakref.WeakKeyDictionary[Source, int] = weakref.WeakKeyDictionary()
-_SOURCES: weakref.WeakValueDictionary[int, Source] = weakref.WeakValueDictionary()
-_NEXT = itertools.count()
-
-
-def _number(source: Source) -> int:
-    """What stands for a device in its views: they must not hold the device itself, which holds the truth."""
-    found = _NUMBERS.get(source)
-    if found is None:
-        found = _NUMBERS[source] = next(_NEXT)
-        _SOURCES[found] = source
-    return found
-
-
-class LazyView(View):
-    """A view whose fields are made when they are first read: most schedulers read few of them."""
-
-    def __init__(self, source: S, time_us: float, builders: Mapping[str, Callable[[S], Any]]) -> None:
-        """``builders``: what makes each field but ``time_us``."""
-        fields = self.__dict__
-        fields["_source"] = _number(source)
-        fields["_builders"] = builders
-        fields["_epoch"] = source.epoch
-        fields["time_us"] = time_us
-
-    def __getattr__(self, name: str) -> Any:
-        builder = self.__dict__["_builders"].get(name)
-        if builder is None:
-            raise AttributeError(name)
-        source = _SOURCES.get(self.__dict__["_source"])
-        if source is None or source.epoch != self.__dict__["_epoch"]:
-            raise GpuschedError("a view must be read before the next command is applied")
-        value = self.__dict__[name] = builder(source)
-        return value
-
-    def complete(self) -> View:
-        """All of it, independent of the device."""
-        return View(time_us=self.time_us, **{name: getattr(self, name) for name in self.__dict__["_builders"]})

@@ -102,7 +102,10 @@ def test_the_truth_is_for_who_asks_for_it(tmp_path: Path) -> None:
     built = problem(tmp_path, {"ops": [K(4, 35.0)]})
     seer = Seer()
     run_episode(seer, built, CompiledDevice(), 7)
-    assert seer.told[0] is built
+    truth = seer.told[0]
+    assert isinstance(truth, Problem)
+    assert truth is not built, "it may do what it likes with its own"
+    assert (truth.scenario, truth.kernels, truth.programs) == (built.scenario, built.kernels, built.programs)
     assert seer.told[1:] == [7, built.knowledge]
     seer.clairvoyant = False
     run_episode(seer, built, CompiledDevice(), 7)

@@ -24,7 +24,8 @@ from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.view import LazyView, View
+from gpusched_env.scheduling.showing import LazyView
+from gpusched_env.scheduling.view import View
 from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile

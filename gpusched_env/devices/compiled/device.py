@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.entry import command as give_command
 from gpusched_env.devices.compiled.entry import compile_units, tenant_comes, tenant_goes
-from gpusched_env.devices.compiled.snapshot_view import lazy_view
+from gpusched_env.devices.compiled.snapshot_view import BUILDERS
 from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
@@ -14,31 +16,35 @@ from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import NOTHING, Command, Numbers, numbers_of
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
-from gpusched_env.scheduling.one_thread import OneThread, alone
+from gpusched_env.scheduling.one_thread import alone
+from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline
-from gpusched_env.scheduling.view import LazyView, View
+from gpusched_env.scheduling.view import View
 
 NO_COMMAND = Numbers(NOTHING)
 
 
-class CompiledDevice(OneThread):
+class CompiledDevice:
     """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`)."""
 
     def __init__(self) -> None:
         # All at once, so that whoever makes a device before starting processes compiles for all of them.
         self._drive_at = compile_units()["drive"]
         self.arena: Arena = Arena()
-        self.epoch = 0
-        """Commands applied and resets; a view is valid within one epoch."""
-        self._stop_ps = NEVER
-        self._view: LazyView | None = None
+        self._showing = Showing(self.arena, BUILDERS)
         self._place = (0, 0)
-        """Commands and time of that view."""
+        """Commands and time of what it shows."""
+        self._stop_ps = NEVER
+
+    @property
+    def entry(self) -> threading.RLock:
+        """Of the memory, which one thread uses at a time."""
+        return self.arena.entry
 
     @alone
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
-        self._next_epoch()
+        self._showing.change()
         self.arena.reset(problem, seed, record)
         self.arena.env["real_ps"] = self._stop_ps
         return self.advance()
@@ -64,7 +70,7 @@ class CompiledDevice(OneThread):
         problem = self.arena.problem
         if not tenant_comes(self.arena.address, tenant, jobs_to_come(problem, tenant, jobs)):
             raise misplaced(problem, tenant, "come")
-        self._next_epoch()
+        self._showing.change()
 
     @alone
     def go(self, tenant: int) -> None:
@@ -77,7 +83,7 @@ class CompiledDevice(OneThread):
         check_loop(problem, tenant, "go")
         if not tenant_goes(self.arena.address, tenant):
             raise misplaced(problem, tenant, "go")
-        self._next_epoch()
+        self._showing.change()
 
     @property
     def done(self) -> bool:
@@ -109,31 +115,26 @@ class CompiledDevice(OneThread):
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        check(command, self._look(), self.arena.problem, self.arena.operation_of)
-        self._drive(numbers_of(command), running=False)
-        self._next_epoch()
+        legal = check(command, self._look(), self.arena.problem, self.arena.operation_of)
+        self._drive(numbers_of(legal), running=False)
+        self._showing.change()
 
     @alone
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         reason = self._drive(NO_COMMAND, running=True)
-        self._view = None
         if reason == layout.DEADLOCK:
             raise self.deadlock()
-        return self._look() if reason == layout.DECIDE else None
+        return self._look().view() if reason == layout.DECIDE else None
 
-    def _next_epoch(self) -> None:
-        self.epoch += 1
-        self._view = None
-
-    def _look(self) -> LazyView:
-        """The view of the present epoch, shared by the scheduler and the check of its command."""
+    def _look(self) -> Showing:
+        """What it shows at present."""
         # A batch takes steps behind this object's back.
-        env = self.arena.env
-        place = int(env["commands"]), int(env["now_ps"])
-        if self._view is None or place != self._place:
-            self._view, self._place = lazy_view(self), place
-        return self._view
+        place = self.arena.place
+        if place != self._place:
+            self._showing.change()
+            self._place = place
+        return self._showing
 
     def _drive(self, command: Numbers, *, running: bool) -> int:
         while True:
@@ -146,7 +147,7 @@ class CompiledDevice(OneThread):
     @alone
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
-        return lazy_view(self).complete()
+        return complete_view(self.arena, BUILDERS)
 
     def deadlock(self) -> DeadlockError:
         """The error that says what waits for what."""
@@ -177,5 +178,5 @@ class CompiledDevice(OneThread):
         """Return to a snapshot exactly."""
         self.arena.load(snapshot)
         self.arena.env["real_ps"] = self._stop_ps
-        self._next_epoch()
-        return None if self.arena.env["over"] or self.arena.env["stands"] else self._look()
+        self._showing.change()
+        return None if self.arena.env["over"] or self.arena.env["stands"] else self._look().view()

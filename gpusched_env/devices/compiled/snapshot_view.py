@@ -1,13 +1,14 @@
-"""Building a scheduler's view of the compiled device."""
+"""What the compiled device shows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.entry import (
     look_cores,
     look_dependencies,
@@ -21,47 +22,31 @@ from gpusched_env.scheduling.one_thread import alone
 from gpusched_env.scheduling.view import (
     DependencyColumn,
     JobColumn,
-    LazyView,
     PendingColumn,
     RunningColumn,
     TenantColumn,
     ViewTable,
 )
 
-if TYPE_CHECKING:
-    from gpusched_env.devices.compiled.device import CompiledDevice
-
-
-def lazy_view(device: CompiledDevice) -> LazyView:
-    """A snapshot of ``device`` at its present time."""
-    return LazyView(device, device.time_us, _BUILDERS)
-
-
-def _table(array: NDArray[np.float64], columns: Any) -> ViewTable:
-    array.flags.writeable = False
-    return ViewTable(array, columns)
-
 
 @alone
-def _pending(device: CompiledDevice) -> ViewTable:
-    arena = device.arena
+def _pending(arena: Arena) -> ViewTable:
     lookahead = arena.problem.scenario.lookahead
-    most = min(int(arena.env["pending"]), lookahead * len(arena.problem.programs))
+    most = min(arena.envs["pending"].item(), lookahead * len(arena.problem.programs))
     pending = np.empty((most, len(PendingColumn)))
     rows = look_pending(arena.address, lookahead, pending)
-    return _table(pending[:rows], PendingColumn)
+    return ViewTable(pending[:rows], PendingColumn)
 
 
 @alone
-def _dependencies(device: CompiledDevice) -> ViewTable:
-    arena = device.arena
+def _dependencies(arena: Arena) -> ViewTable:
     lookahead = arena.problem.scenario.lookahead
     pairs = np.empty((16, len(DependencyColumn)))
     count = look_dependencies(arena.address, lookahead, pairs)
     if count > len(pairs):
         pairs = np.empty((count, len(DependencyColumn)))
         look_dependencies(arena.address, lookahead, pairs)
-    return _table(ordered_dependencies(_pending(device).array, pairs[:count]), DependencyColumn)
+    return ViewTable(ordered_dependencies(_pending(arena).array, pairs[:count]), DependencyColumn)
 
 
 def ordered_dependencies(pending: NDArray[np.float64], pairs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,55 +57,51 @@ def ordered_dependencies(pending: NDArray[np.float64], pairs: NDArray[np.float64
 
 
 @alone
-def _running(device: CompiledDevice) -> ViewTable:
-    arena = device.arena
+def _running(arena: Arena) -> ViewTable:
     running = np.empty((sum(arena.clients["kernels_launched"].tolist()), len(RunningColumn)))
     look_running(arena.address, running)
-    return _table(running, RunningColumn)
+    return ViewTable(running, RunningColumn)
 
 
 @alone
-def _tenants(device: CompiledDevice) -> ViewTable:
-    arena = device.arena
+def _tenants(arena: Arena) -> ViewTable:
     tenants = np.empty((len(arena.problem.programs), len(TenantColumn)))
     look_tenants(arena.address, tenants)
-    return _table(tenants, TenantColumn)
+    return ViewTable(tenants, TenantColumn)
 
 
 @alone
-def _jobs(device: CompiledDevice) -> ViewTable:
-    arena = device.arena
+def _jobs(arena: Arena) -> ViewTable:
     clients = arena.clients
     jobs = np.empty((int((clients["arrived"] - clients["completed"] - clients["rejected"]).sum()), len(JobColumn)))
     look_jobs(arena.address, jobs)
-    return _table(jobs, JobColumn)
+    return ViewTable(jobs, JobColumn)
 
 
 @alone
-def _cores(device: CompiledDevice) -> ViewTable:
-    arena = device.arena
+def _cores(arena: Arena) -> ViewTable:
     named = arena.problem.scenario.cores
     cores = np.empty((0 if named is None else len(named.cores), len(CoreColumn)))
     look_cores(arena.address, cores)
-    return _table(cores, CoreColumn)
+    return ViewTable(cores, CoreColumn)
 
 
 @alone
-def _occupancy(device: CompiledDevice) -> float:
-    arena = device.arena
+def _occupancy(arena: Arena) -> float:
     return float(look_tenants(arena.address, np.empty((len(arena.problem.programs), len(TenantColumn)))))
 
 
-_BUILDERS: dict[str, Callable[[CompiledDevice], Any]] = {
+BUILDERS: Final[dict[str, Callable[[Arena], Any]]] = {
+    "time_us": lambda arena: arena.place[1] / 1e6,
     "pending": _pending,
     "running": _running,
     "tenants": _tenants,
     "jobs": _jobs,
     "dependencies": _dependencies,
     "cores": _cores,
-    "sms": lambda d: d.arena.problem.gpu.sms,
-    "busy_sms": lambda d: int(d.arena.env["busy_sms"]),
+    "sms": lambda arena: arena.problem.gpu.sms,
+    "busy_sms": lambda arena: int(arena.env["busy_sms"]),
     "occupancy": _occupancy,
-    "dram": lambda d: float(d.arena.env["traffic"]) / d.arena.problem.gpu.dram_bytes_per_us,
-    "horizon_us": lambda d: d.arena.problem.scenario.horizon_us,
+    "dram": lambda arena: float(arena.env["traffic"]) / arena.problem.gpu.dram_bytes_per_us,
+    "horizon_us": lambda arena: arena.problem.scenario.horizon_us,
 }

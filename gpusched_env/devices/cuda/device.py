@@ -108,7 +108,7 @@ class RealDevice(CompiledDevice):
         self._slots.clear()
         self.decisions_us, self.launches_us, self.intervals_us = array("d"), array("d"), array("d")
         self._free_ps = 0
-        self._next_epoch()
+        self._showing.change()
         self.arena.reset(in_real_time(problem), seed, record)
         self.arena.env["external"] = 1
         self._compile()
@@ -145,8 +145,8 @@ class RealDevice(CompiledDevice):
             reason = self._hear((self._handing or self._gpu).poll(), now_ps)
             self._send()
             if reason == layout.DECIDE:
-                self._view = None
-                return self._look()
+                self._showing.change()
+                return self._showing.view()
             if reason == layout.OVER:
                 self._end()
                 return None
@@ -181,7 +181,7 @@ class RealDevice(CompiledDevice):
             self._gpu.start()
             run.start(*self._gpu.clock_ns)
             while (reason := run.go()) not in (layout.OVER, layout.DEADLOCK):
-                self._next_epoch()
+                self._showing.change()
                 if reason == GOES_ON:
                     continue
                 if reason == COMMANDED:
@@ -193,7 +193,7 @@ class RealDevice(CompiledDevice):
                     raise run.failure(reason)
                 else:
                     self.arena.serve(reason)
-        self._next_epoch()
+        self._showing.change()
         self._end()
         if reason == layout.DEADLOCK:
             raise self.deadlock()

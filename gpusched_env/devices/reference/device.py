@@ -15,7 +15,7 @@ from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.slicer import Slicer
 from gpusched_env.devices.reference.streams import Streams
-from gpusched_env.devices.reference.views import lazy_view
+from gpusched_env.devices.reference.views import BUILDERS
 from gpusched_env.devices.reference.world import World
 from gpusched_env.errors import DeadlockError, GpuschedError, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
@@ -27,8 +27,9 @@ from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.one_thread import OneThread, alone
+from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline
-from gpusched_env.scheduling.view import LazyView, View
+from gpusched_env.scheduling.view import View
 from gpusched_env.workload import host
 from gpusched_env.workload.cores.ticking import begin_cores
 from gpusched_env.workload.workload import OpKind
@@ -37,19 +38,18 @@ from gpusched_env.workload.workload import OpKind
 class ReferenceDevice(OneThread):
     """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`)."""
 
-    epoch = 0
-    """Counts commands and resets; a view is valid within one epoch."""
     _stop_ps = NEVER
     _stands = False
     """Whether it stands still at that time."""
+
+    def __init__(self) -> None:
+        self._showing = Showing(self, BUILDERS)
 
     @alone
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
         self.problem: Problem = problem
         self._seed = seed
-        self.epoch += 1
-        self._shown: LazyView | None = None
         self._over = False
         self._stands = False
         self._history: list[Step] | None = [] if snapshots else None
@@ -104,7 +104,7 @@ class ReferenceDevice(OneThread):
 
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
-        return lazy_view(self).complete()
+        return complete_view(self, BUILDERS)
 
     @alone
     def apply(self, command: Command) -> None:
@@ -113,9 +113,9 @@ class ReferenceDevice(OneThread):
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        check(command, self._shown or lazy_view(self), self.problem, self.streams.operation_of)
-        self.decisions.carry_out(command)
-        self._note(command)
+        legal = check(command, self._showing, self.problem, self.streams.operation_of)
+        self.decisions.carry_out(legal)
+        self._note(legal)
 
     @alone
     def come(self, tenant: int, jobs: int | None = None) -> None:
@@ -141,8 +141,7 @@ class ReferenceDevice(OneThread):
         self._note(Went(self.clock.now, tenant))
 
     def _note(self, step: Step) -> None:
-        self._shown = None
-        self.epoch += 1
+        self._showing.change()
         if self._history is not None:
             self._history.append(step)
 
@@ -151,6 +150,7 @@ class ReferenceDevice(OneThread):
         """The view for the next decision, or ``None`` at the end of the episode."""
         clock, decisions, world = self.clock, self.decisions, self.world
         self._stands = False
+        self._showing.change()
         while not self._over:
             clock.finish_present()
             now = clock.now
@@ -162,8 +162,7 @@ class ReferenceDevice(OneThread):
             if deciding:
                 limit = min(limit, decisions.busy_until_ps)
             elif world.awake and decisions.any_legal:
-                self._shown = lazy_view(self)
-                return self._shown
+                return self._showing.view()
             elif world.awake and decisions.once_ps == now:
                 # Nothing is legal only because of the instant: to be asked again something must happen first.
                 world.awake = 0

@@ -1,11 +1,11 @@
-"""Building a scheduler's view of the reference device."""
+"""What the reference device shows."""
 
 from __future__ import annotations
 
 import enum
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from gpusched_env.scheduling.view import (
     FORM_COLUMNS,
     DependencyColumn,
     JobColumn,
-    LazyView,
     PendingColumn,
     RunningColumn,
     TenantColumn,
@@ -42,7 +41,6 @@ C = TypeVar("C", bound=enum.IntEnum)
 class Viewed(Protocol):
     """A device, as far as views show it."""
 
-    epoch: int
     problem: Problem
     clock: Clock
     world: World
@@ -52,21 +50,14 @@ class Viewed(Protocol):
     meter: Meter
 
 
-def lazy_view(device: Viewed) -> LazyView:
-    """A snapshot of ``device`` at its present time."""
-    return LazyView(device, to_us(device.clock.now), _BUILDERS)
-
-
 def _table(rows: Iterable[dict[C, float]], columns: type[C]) -> ViewTable:
-    """A read-only table of rows that have a value for each column.
+    """A table of rows that have a value for each column.
 
     Raises:
         KeyError: a row lacks a column.
     """
     values = [[row[column] for column in columns] for row in rows]
-    array = np.array(values, np.float64).reshape(len(values), len(columns))
-    array.flags.writeable = False
-    return ViewTable(array, columns)
+    return ViewTable(np.array(values, np.float64).reshape(len(values), len(columns)), columns)
 
 
 def _rows(device: Viewed) -> range:
@@ -283,7 +274,6 @@ def _dependencies(device: Viewed) -> list[dict[DependencyColumn, float]]:
 def _cores(device: Viewed) -> ViewTable:
     array = np.empty((len(device.world.cores), len(CoreColumn)))
     fill_cores(device.world, array)
-    array.flags.writeable = False
     return ViewTable(array, CoreColumn)
 
 
@@ -293,7 +283,8 @@ def _occupancy(device: Viewed) -> float:
     return threads / (gpu.sms * gpu.limits.threads)
 
 
-_BUILDERS: dict[str, Callable[[Viewed], Any]] = {
+BUILDERS: Final[dict[str, Callable[[Viewed], Any]]] = {
+    "time_us": lambda d: to_us(d.clock.now),
     "pending": lambda d: _table([_pending(d, launch) for launch in _shown(d)], PendingColumn),
     "running": lambda d: _table([_running(d, launch) for launch in d.streams.launched.values()], RunningColumn),
     "tenants": lambda d: _table([_tenant(d, tenant) for tenant in _rows(d)], TenantColumn),
