@@ -10,7 +10,6 @@ from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_poli
 from gpusched_env.agents.dynamic_parallelism.rule import launch_number
 from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.agents.training.folder import policy_file
-from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
 from gpusched_env.envs.dynamic_parallelism.encoding import WIDTH, costs_of, encode
 
@@ -32,10 +31,8 @@ class LearnedLaunches:
         self.info, weights = read_launch_policy(self.file)
         self._weights = weights["value"]
         self._columns = np.zeros(WIDTH, np.float32)
-
-    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
-        """The program, compiled as in training."""
-        return self.info.program.applied(problem)
+        self.program = self.info.program
+        """As in training."""
 
     def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
         """Take the launch costs of the GPU."""

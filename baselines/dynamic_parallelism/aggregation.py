@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from gpusched_env.baselines.dynamic_parallelism.threshold import THRESHOLDS, Threshold
 from gpusched_env.baselines.ranges import Choice, Ranges
-from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.transformations import Transformations
 from gpusched_env.errors import InputError
 
@@ -34,9 +33,4 @@ class Aggregation(Threshold):
         super().__init__(threshold)
         if coarsening < 1:
             raise InputError(f"aggregation: coarsening is {coarsening}, must be at least 1")
-        self.coarsening = coarsening
-
-    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
-        """The program, compiled so."""
-        program = Transformations(threshold=self.threshold, coarsening=self.coarsening, aggregated=True)
-        return program.applied(problem)
+        self.program = Transformations(threshold=threshold, coarsening=coarsening, aggregated=True)

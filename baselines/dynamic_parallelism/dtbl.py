@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpusched_env.baselines.dynamic_parallelism.threshold import Threshold
-from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.hardware.launch_costs import FREE
 
 
@@ -11,7 +10,4 @@ class Dtbl(Threshold):
     """DTBL: blocks of children join a running kernel: no launch, no hardware queue; what an SM holds stays a limit."""
 
     hardware = True
-
-    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
-        """The GPU with such launches."""
-        return super().adapt(problem).with_launches(FREE)
+    launches = FREE

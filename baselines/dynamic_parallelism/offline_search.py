@@ -10,6 +10,7 @@ from gpusched_env.baselines.ranges import Ranges
 from gpusched_env.devices.dynamic_parallelism.compiled.device import CompiledWarpDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.scheduler import run_application
+from gpusched_env.dynamic_parallelism.transformations import Transformations
 
 SHARES: Final = (
     *(0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.13, 0.18, 0.20, 0.25, 0.28, 0.31, 0.35, 0.40, 0.46, 0.49),
@@ -38,12 +39,13 @@ class OfflineSearch(Threshold):
         super().__init__()
         self.points = points
 
-    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
-        """The program with the best threshold."""
+    def see(self, problem: LaunchProblem) -> None:
+        """Try every threshold, and none."""
         shares = SHARES if self.points is None else SHARES[:: max(1, len(SHARES) // self.points)]
         runs = [
             run_application(Threshold(threshold), problem, CompiledWarpDevice())
             for threshold in thresholds(problem, shares)
         ]
         runs.append(run_application(Flat(), problem, CompiledWarpDevice()))
-        return min(runs, key=lambda run: run.time_ps).problem
+        best = min(runs, key=lambda run: run.time_ps)
+        self.program = Transformations(threshold=best.problem.threshold)

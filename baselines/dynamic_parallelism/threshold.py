@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from gpusched_env.baselines.ranges import Choice, Ranges
-from gpusched_env.dynamic_parallelism.problem import LaunchProblem
+from gpusched_env.dynamic_parallelism.transformations import FLAT, Transformations
 from gpusched_env.dynamic_parallelism.view import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
 from gpusched_env.errors import InputError
 
@@ -22,9 +22,7 @@ THRESHOLDS: Final = Choice((None, 8, 16, 32, 64, 128, 256, 512, 1024, 2048))
 class Flat:
     """No dynamic parallelism: every thread does its work itself."""
 
-    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
-        """A program that launches nothing does not ask."""
-        return problem.flat()
+    program = Transformations(threshold=FLAT)
 
     def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
         """Nothing to forget."""
@@ -49,11 +47,7 @@ class Threshold:
         """
         if threshold is not None and threshold < 0:
             raise InputError(f"threshold: is {threshold}, must be at least 0")
-        self.threshold = threshold
-
-    def adapt(self, problem: LaunchProblem) -> LaunchProblem:
-        """The program with the threshold."""
-        return problem if self.threshold is None else problem.with_threshold(self.threshold)
+        self.program = Transformations(threshold=threshold)
 
     def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
         """Nothing to forget."""

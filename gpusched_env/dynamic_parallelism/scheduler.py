@@ -12,17 +12,20 @@ from numpy.typing import NDArray
 from gpusched_env.dynamic_parallelism.device import LaunchDevice
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.dynamic_parallelism.timeline import TOTALS
+from gpusched_env.dynamic_parallelism.transformations import check_program
 from gpusched_env.dynamic_parallelism.view import Decision, LaunchKnowledge, RequestView
 from gpusched_env.errors import leaving_is_an_error
 from gpusched_env.scheduling.scheduler import scheduler_rng
+from gpusched_env.scheduling.sealed import copied
 
 
 class LaunchScheduler(Protocol):
     """Decides on each request whether its child is launched or its thread does the work itself.
 
-    One for which the program is compiled in another way has a method ``adapt(problem)`` that gives the problem then
-    (another threshold, launches of a warp as one). One that needs hardware which no GPU of today has says
-    ``hardware = True``; one that tries the application beforehand, ``clairvoyant = True``.
+    One for which the program is compiled in another way says how in ``program``
+    (:class:`~gpusched_env.dynamic_parallelism.transformations.Transformations`). One that needs hardware which no GPU
+    of today has says ``hardware = True``, and what launches cost there in ``launches``. One that tries the application
+    beforehand says ``clairvoyant = True`` and has a method ``see(problem)``, which is called first.
     """
 
     def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
@@ -73,9 +76,14 @@ class LaunchRun:
 
 
 def problem_for(scheduler: LaunchScheduler, problem: LaunchProblem) -> LaunchProblem:
-    """``problem`` with the program compiled as ``scheduler`` asks for."""
-    adapt = getattr(scheduler, "adapt", None)
-    return problem if adapt is None else adapt(problem)
+    """``problem`` with the program compiled as ``scheduler`` asks for, on hardware of its own if it says so.
+
+    Raises:
+        InputError: its ``program`` is none.
+    """
+    problem = check_program(getattr(scheduler, "program", {})).applied(problem)
+    launches = getattr(scheduler, "launches", None) if getattr(scheduler, "hardware", False) else None
+    return problem if launches is None else problem.with_launches(launches)
 
 
 def run_application(
@@ -89,9 +97,13 @@ def run_application(
         DeadlockError: the application cannot go on.
     """
     began = time.perf_counter()
-    problem = problem_for(scheduler, problem)
     with leaving_is_an_error(f"{type(scheduler).__name__} with seed {seed}"):
-        scheduler.reset(LaunchKnowledge(problem.machine, problem.threshold, problem.aggregated), scheduler_rng(seed))
+        see = getattr(scheduler, "see", None) if getattr(scheduler, "clairvoyant", False) else None
+        if see is not None:
+            see(copied(problem))
+        problem = problem_for(scheduler, problem)
+        known = LaunchKnowledge(copied(problem.machine), problem.threshold, problem.aggregated)
+        scheduler.reset(known, scheduler_rng(seed))
         view = device.reset(problem)
         while view is not None:
             device.apply(scheduler.decide(view))

@@ -7,13 +7,16 @@ agent that decides on each launch may have its programs compiled so, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from gpusched_env.dynamic_parallelism.problem import LaunchProblem
 from gpusched_env.errors import InputError, did_you_mean
+
+FLAT: Final = 1 << 40
+"""A threshold that no work is above: the program launches nothing, and does not ask."""
 
 
 class Transformations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 from gpusched_env.errors import IllegalCommand, InputError, did_you_mean
 from gpusched_env.fleet.blocks import Blocks
 from gpusched_env.fleet.compiled import advance_compiled, run_windows_compiled
-from gpusched_env.fleet.dispatcher import KNOWN, Command, Dispatcher, FleetView, Move, Place, Wait
+from gpusched_env.fleet.dispatcher import (
+    BUILDERS,
+    KNOWN,
+    Command,
+    Dispatcher,
+    FleetView,
+    Move,
+    Place,
+    Told,
+    Wait,
+    plain,
+)
 from gpusched_env.fleet.problem import FleetProblem
 from gpusched_env.fleet.state import CLIENTS, FINISHED, WAITS, FleetState, new_state
 from gpusched_env.fleet.windows import TOLERANCE, PackingRule, advance, in_use, put, run_windows, take
@@ -20,6 +31,8 @@ from gpusched_env.hardware.power import energy_of_load_j
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.planning.co_location import CONTROLS, NOW
 from gpusched_env.scheduling.one_thread import OneThread, alone
+from gpusched_env.scheduling.sealed import copied
+from gpusched_env.scheduling.showing import Showing
 
 
 class FleetEvent(NamedTuple):
@@ -51,15 +64,19 @@ class Fleet(OneThread):
         if control not in CONTROLS:
             raise InputError(f"no control {control!r} of a GPU; {did_you_mean(control, CONTROLS)}")
         self.problem, self._control = problem, CONTROLS.index(control)
-        self._advance, self._known = advance, problem.jobs[KNOWN]
+        self._advance = advance
         self.log: list[FleetEvent] = []
 
     @alone
     def reset(self) -> FleetView:
         """Time 0."""
         self.state: FleetState = new_state(self.problem)
+        self._showing = Showing(Told(self.problem.jobs[KNOWN], self.state), BUILDERS)
         self.log.clear()
-        return FleetView(self.state, self._known)
+        return self._view()
+
+    def _view(self) -> FleetView:
+        return FleetView(self._showing.place, int(self.state.clock[NOW]))
 
     @alone
     def apply(self, command: Command) -> FleetView:
@@ -68,11 +85,11 @@ class Fleet(OneThread):
         Raises:
             IllegalCommand: it is none, or not legal now; nothing has changed.
         """
-        if not isinstance(command, (Place, Move)):
-            if isinstance(command, Wait):
-                return FleetView(self.state, self._known)
-            raise IllegalCommand(f"{command!r} is no command of a fleet, which are Place, Move and Wait")
+        command = plain(command)
+        if isinstance(command, Wait):
+            return self._view()
         self._check(command)
+        self._showing.change()
         job, gpu = command.job, command.gpu
         now_us = int(self.state.clock[NOW])
         if isinstance(command, Move):
@@ -81,12 +98,13 @@ class Fleet(OneThread):
             self.state.ready_us[job] = now_us + self.problem.restart_us
         put(self.state, job, gpu)
         self.log.append(FleetEvent(now_us, "move" if isinstance(command, Move) else "place", job, gpu))
-        return FleetView(self.state, self._known)
+        return self._view()
 
     @alone
     def advance(self) -> FleetView | None:
         """The next report; ``None`` at the horizon, or when all jobs have finished."""
         state, problem = self.state, self.problem
+        self._showing.change()
         before = state.gpu_of.copy(), state.sleep_us.copy()
         self._advance(state, self._control, problem.rates, problem.report_us, problem.restart_us)
         start_us = int(state.clock[NOW]) - problem.report_us
@@ -95,7 +113,7 @@ class Fleet(OneThread):
         ended = np.flatnonzero((before[0] != FINISHED) & (state.gpu_of == FINISHED)).tolist()
         self.log += sorted(FleetEvent(int(state.ended_us[job]), "finish", job, int(before[0][job])) for job in ended)
         over = state.clock[NOW] >= problem.horizon_us or (state.gpu_of == FINISHED).all()
-        return None if over else FleetView(self.state, self._known)
+        return None if over else self._view()
 
     def _check(self, command: Place | Move) -> None:
         state, job, gpu = self.state, command.job, command.gpu
@@ -206,7 +224,7 @@ def run_fleet(
         control = CONTROLS.index(dispatcher.control)
         windows(state, rule, control, problem.rates, problem.report_us, problem.restart_us, counts)
         return FleetRun(problem, state, fleet.log, *counts)
-    dispatcher.reset(problem.kinds)
+    dispatcher.reset(copied(problem.kinds))
     for report in range(reports):
         if view is None:
             break

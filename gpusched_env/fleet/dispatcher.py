@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.errors import IllegalCommand
 from gpusched_env.fleet.problem import GpuKind
 from gpusched_env.fleet.state import WAITS, FleetState
 from gpusched_env.fleet.windows import PackingRule, choose
 from gpusched_env.planning.co_location import NOW
+from gpusched_env.scheduling.plain import whole
+from gpusched_env.scheduling.sealed import frozen
+from gpusched_env.scheduling.showing import Builders, read
 from gpusched_env.workload.fleet.jobs import JOB
 
 
@@ -40,13 +45,26 @@ Command = Place | Move | Wait
 WAIT: Final = Wait()
 
 
+def plain(command: Command) -> Command:
+    """``command`` in Python's own numbers: what is checked is what is carried out.
+
+    Raises:
+        IllegalCommand: it is no command, or its numbers are not whole.
+    """
+    kind = type(command)
+    if kind not in (Place, Move, Wait):
+        raise IllegalCommand(f"{command!r} is no command of a fleet, which are Place, Move and Wait")
+    return kind(**{name: whole(command, name, getattr(command, name)) for name in kind.__slots__})
+
+
 KNOWN: Final = [name for name in JOB.names or () if name != "work_us"]  # Not for how long a job stays.
 OF_JOBS: Final = FleetState._fields[: FleetState._fields.index("count")]
 HIDDEN: Final = ("left_us", "ended_us")
 
 
 class FleetView:
-    """What a dispatcher sees at a report: arrivals so far, and what GPUs report. Its arrays cannot be written.
+    """What a dispatcher sees at a report: arrivals so far, and what GPUs report. Its arrays are copies, each made when
+    it is first read, which has to be before the next command.
 
     * ``now_us``; ``waiting``: jobs that have arrived and are on no GPU, in order of arrival.
     * Of jobs that have arrived, (jobs,): ``jobs``, with the columns of :data:`KNOWN`, and ``gpu_of``: the GPU of each,
@@ -55,32 +73,59 @@ class FleetView:
       ``sleep_us`` after an iteration; ``ratio``, the worst mean latency over SLO since the last report, 0 without any.
     """
 
-    def __init__(self, state: FleetState, known: NDArray[np.void]) -> None:
-        """``known``: of all jobs."""
-        self._state, self.now_us = state, int(state.clock[NOW])
-        arrived = int(np.searchsorted(state.arrival_us, self.now_us, side="right"))
-        self.jobs, self.gpu_of = _read_only(known[:arrived]), _read_only(state.gpu_of[:arrived])
-        self.waiting = np.flatnonzero(self.gpu_of == WAITS)
-        self.count, self.load = _read_only(state.count), _read_only(state.load)
-        self.claimed_gb, self.size_gb = _read_only(state.claimed_gb), _read_only(state.size_gb)
-        self.speed, self.sleep_us, self.ratio = map(_read_only, (state.speed, state.sleep_us, state.ratio))
+    def __init__(self, place: tuple[int, int], now_us: int) -> None:
+        """``place``: of the fleet (:mod:`gpusched_env.scheduling.showing`)."""
+        self._place, self.now_us = place, now_us
 
-    @property
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        if name not in SHOWN:
+            raise AttributeError(name)
+        copy = self.__dict__[name] = frozen(read(self._place, name))
+        return copy
+
+    @cached_property
     def shown(self) -> FleetState:
         """All of this as flat arrays for compiled rules; what is not known (work left, ends, later jobs) is cut off."""
-        ends = {name: len(self.jobs) for name in OF_JOBS} | dict.fromkeys(HIDDEN, 0)
-        columns = zip(FleetState._fields, self._state, strict=True)
-        return FleetState(*(_read_only(column[: ends.get(name)]) for name, column in columns))
+        return FleetState(*map(frozen, read(self._place, "state")))
 
     def choose(self, job: int, rule: PackingRule) -> int:
         """The GPU that a rule has for a job, or :data:`~gpusched_env.fleet.state.WAITS`."""
-        return choose(self._state, job, rule)
+        return choose(self.shown, job, rule)
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+class Told(NamedTuple):
+    """What views of a fleet are made of."""
+
+    known: NDArray[np.void]
+    """Of all jobs, later ones too."""
+    state: FleetState
+
+    @property
+    def arrived(self) -> int:
+        """Jobs that have."""
+        return int(np.searchsorted(self.state.arrival_us, self.state.clock[NOW], side="right"))
+
+
+def _cut_off(told: Told) -> FleetState:
+    ends = dict.fromkeys(OF_JOBS, told.arrived) | dict.fromkeys(HIDDEN, 0)
+    columns = zip(FleetState._fields, told.state, strict=True)
+    return FleetState(*(column[: ends.get(name)] for name, column in columns))
+
+
+SHOWN: Final[Builders[Told]] = {
+    "waiting": lambda told: np.flatnonzero(told.state.gpu_of[: told.arrived] == WAITS),
+    "jobs": lambda told: told.known[: told.arrived],
+    "gpu_of": lambda told: told.state.gpu_of[: told.arrived],
+    "count": lambda told: told.state.count,
+    "load": lambda told: told.state.load,
+    "claimed_gb": lambda told: told.state.claimed_gb,
+    "size_gb": lambda told: told.state.size_gb,
+    "speed": lambda told: told.state.speed,
+    "sleep_us": lambda told: told.state.sleep_us,
+    "ratio": lambda told: told.state.ratio,
+}
+"""Arrays of a view."""
+BUILDERS: Final[Builders[Told]] = {**SHOWN, "state": _cut_off}
 
 
 class Dispatcher(Protocol):

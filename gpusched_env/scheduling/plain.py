@@ -60,11 +60,11 @@ def _field(command: Command, name: str, value: Any) -> Any:
         return _time(command, name, value)
     if name == "partition":
         sides = (value.first, value.sms) if type(value) is Partition else (None, None)
-        return Partition(*(_whole(command, name, side) for side in sides))
-    return _policy(command, value) if name == "policy" else _whole(command, name, value)
+        return Partition(*(whole(command, name, side) for side in sides))
+    return _policy(command, value) if name == "policy" else whole(command, name, value)
 
 
-def _whole(command: Command, name: str, value: Any) -> int:
+def whole(command: object, name: str, value: Any) -> int:
     """Numbers of launches, streams and SMs are whole; compiled code would cut off what is behind the point."""
     if not (isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and value.is_integer())):
         raise IllegalCommand(f"{command}: {name} must be given in whole numbers, got {value!r}")
@@ -98,7 +98,7 @@ def _word(command: Command, name: str, value: Any) -> str:
 def _policy(command: Command, value: Any) -> TilePolicy:
     if type(value) is not TilePolicy or type(value.kind) is not str or value.kind not in POLICIES[1:]:
         raise IllegalCommand(f"{command}: policy must be a TilePolicy of kind {', '.join(POLICIES[1:])}")
-    stride, steps = _whole(command, "stride", value.stride), _whole(command, "steps", value.steps)
+    stride, steps = whole(command, "stride", value.stride), whole(command, "steps", value.steps)
     if min(stride, steps) < 1:
         raise IllegalCommand(f"{command}: stride and steps of a policy must be whole numbers from 1 on")
     return TilePolicy(value.kind, stride, steps, _flag(command, "reorder", value.reorder))

@@ -50,6 +50,11 @@ class Showing:
             raise AttributeError(name)
         return self.made[name]
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Number and epoch: what a view knows of its device."""
+        return self.number, self.epoch
+
     def change(self) -> None:
         """The device has changed: views so far can be read no more."""
         self.made.clear()
@@ -57,11 +62,24 @@ class Showing:
 
     def view(self) -> LazyView:
         """What a scheduler is given."""
-        return LazyView(self.number, self.epoch, self.made["time_us"])
+        return LazyView(self.place, self.made["time_us"])
 
 
 Shown = View | Showing
 _SHOWINGS: weakref.WeakValueDictionary[int, Showing] = weakref.WeakValueDictionary()
+
+
+def read(place: tuple[int, int], name: str) -> Any:
+    """A field of the device at a place, as it is there: to be copied before a scheduler gets it.
+
+    Raises:
+        GpuschedError: the device has changed since, or is gone.
+    """
+    number, epoch = place
+    showing = _SHOWINGS.get(number)
+    if showing is None or showing.epoch != epoch:
+        raise GpuschedError("a view must be read before the next command is applied")
+    return showing.made[name]
 
 
 def complete_view(source: S, builders: Builders[S]) -> View:
@@ -73,22 +91,17 @@ def complete_view(source: S, builders: Builders[S]) -> View:
 class LazyView(View):
     """A view whose fields are copied when they are first read: most schedulers read few of them."""
 
-    def __init__(self, number: int, epoch: int, time_us: float) -> None:
-        """``number`` and ``epoch``: of the :class:`Showing`, which it must not hold, as that holds the truth."""
+    def __init__(self, place: tuple[int, int], time_us: float) -> None:
+        """``place``: of the :class:`Showing`, which it must not hold, as that holds the truth."""
         own = self.__dict__
-        own["_number"] = number
-        own["_epoch"] = epoch
+        own["_place"] = place
         own["time_us"] = time_us
 
     def __getattr__(self, name: str) -> Any:
         if name not in FIELDS:
             raise AttributeError(name)
-        own = self.__dict__
-        showing = _SHOWINGS.get(own["_number"])
-        if showing is None or showing.epoch != own["_epoch"]:
-            raise GpuschedError("a view must be read before the next command is applied")
-        value = showing.made[name]
-        own[name] = value = value.frozen() if FIELDS[name] else value
+        value = read(self.__dict__["_place"], name)
+        self.__dict__[name] = value = value.frozen() if FIELDS[name] else value
         return value
 
     def complete(self) -> View:

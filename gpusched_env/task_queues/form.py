@@ -40,8 +40,13 @@ class Form:
 
     def __post_init__(self) -> None:
         for name, known in (("strategy", STRATEGIES), ("worker", WORKERS)):
-            if getattr(self, name) not in known:
-                raise InputError(f"form: {name} is {getattr(self, name)!r}; {did_you_mean(getattr(self, name), known)}")
+            word = getattr(self, name)
+            if type(word) is not str or word not in known:
+                raise InputError(f"form: {name} is {word!r}; {did_you_mean(str(word), known)}")
+        for name in ("fetch", "polls", "threshold", "delta", "grid"):
+            number = getattr(self, name)
+            if type(number) is not int and not (number is None and name in ("polls", "grid")):
+                raise InputError(f"form: {name} is {number!r}, must be a whole number")
         if not 1 <= self.fetch <= MOST_FETCH:
             raise InputError(f"form: fetch is {self.fetch}, must be 1 to {MOST_FETCH}")
         for name, least in (("polls", 1), ("threshold", 0), ("delta", 1), ("grid", 1)):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
 
 from gpusched_env.errors import DeadlockError, IllegalCommand, leaving_is_an_error
 from gpusched_env.scheduling.scheduler import scheduler_rng
+from gpusched_env.scheduling.sealed import copied
 from gpusched_env.task_queues.device import FOREVER, TaskDevice
 from gpusched_env.task_queues.form import LAST, Form
 from gpusched_env.task_queues.problem import TaskProblem
@@ -125,20 +126,22 @@ def run_tasks_of(
     """
     began = time.perf_counter()
     with leaving_is_an_error(f"{type(scheduler).__name__} with seed {seed}"):
-        see = getattr(scheduler, "see", None)
+        see = getattr(scheduler, "see", None) if getattr(scheduler, "clairvoyant", False) else None
         if see is not None:
-            see(problem)
+            see(copied(problem))
         session = TaskSession(problem, device)
         session.begin(_form(scheduler.reset(knowledge_of(problem), scheduler_rng(seed))))
         if getattr(scheduler, "changes", True):
             while not session.advance(interval_us):
-                session.change(_form(scheduler.decide(session.view)))
+                # Its own form, since that of the session goes on.
+                session.change(_form(scheduler.decide(view_of(problem, device, replace(session.form)))))
         else:
             session.finish()
     return TaskRun(problem, device.time_ps, device.totals.copy(), time.perf_counter() - began)
 
 
 def _form(given: object) -> Form:
-    if not isinstance(given, Form):
+    """A copy, checked anew: a scheduler may go on to change what it gave."""
+    if type(given) is not Form:
         raise IllegalCommand(f"{given!r} is no form of task queues, which is a Form(strategy, worker, fetch, ...)")
-    return given
+    return replace(given)
