@@ -75,6 +75,11 @@ class Fleet(OneThread):
         self.log.clear()
         return self._view()
 
+    @property
+    def waiting(self) -> int:
+        """Jobs that have arrived and are on no GPU."""
+        return len(self._showing.made["waiting"])
+
     def _view(self) -> FleetView:
         return FleetView(self._showing.place, int(self.state.clock[NOW]))
 
@@ -230,7 +235,7 @@ def run_fleet(
             break
         while not isinstance(command := dispatcher.decide(view), Wait):
             view = fleet.apply(command)
-        counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), len(view.waiting)
+        counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), fleet.waiting
         view = fleet.advance()
     used, running, waiting = counts
     level = "rates" if blocks is None else blocks.level

@@ -39,7 +39,7 @@ def plain(command: Command) -> Command:
         IllegalCommand: it is no command, or a field has another kind of value.
     """
     kind = type(command)
-    if kind is Launch and type(command.launch) is int:
+    if kind is Launch and type(command.launch) is int and abs(command.launch) < MOST:
         if command.priority is command.stream is command.partition is None:
             return command
     elif kind is Wait and type(command.until_us) is float:

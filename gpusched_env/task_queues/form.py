@@ -14,6 +14,8 @@ WORKERS: Final = ("block", "warp")
 FETCHES: Final = (32, 64, 128, 256)
 """Those of the papers."""
 MOST_FETCH: Final = 256
+MOST: Final = 2**31
+"""All numbers of a form are below it."""
 STREAMS: Final = 32
 """Kernels of a discrete form go round them."""
 
@@ -45,8 +47,8 @@ class Form:
                 raise InputError(f"form: {name} is {word!r}; {did_you_mean(str(word), known)}")
         for name in ("fetch", "polls", "threshold", "delta", "grid"):
             number = getattr(self, name)
-            if type(number) is not int and not (number is None and name in ("polls", "grid")):
-                raise InputError(f"form: {name} is {number!r}, must be a whole number")
+            if (type(number) is not int or number >= MOST) and not (number is None and name in ("polls", "grid")):
+                raise InputError(f"form: {name} is {number!r}, must be a whole number below 2^31")
         if not 1 <= self.fetch <= MOST_FETCH:
             raise InputError(f"form: fetch is {self.fetch}, must be 1 to {MOST_FETCH}")
         for name, least in (("polls", 1), ("threshold", 0), ("delta", 1), ("grid", 1)):
