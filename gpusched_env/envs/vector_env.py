@@ -227,7 +227,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         if self._drawing is not None:
             self._drawing.add(self._chosen)
         self._ready = False
-        observations = self._memory.tables() if self.copy else batch.observations
+        observations = self._memory.tables() if self.copy else NamedTables(batch.observations)
         batch.step(self._chosen, observations)
         again = np.flatnonzero(counters.over) if over >= 0 else NONE
         rewards = np.empty(self.num_envs)
@@ -382,7 +382,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
 
     def _observations(self) -> Observation:
         tables = self._batch.observations
-        return NamedTables({name: table.copy() for name, table in tables.items()}) if self.copy else tables
+        return NamedTables({name: table.copy() if self.copy else table for name, table in tables.items()})
 
     def _infos(self, rows: Rows | None) -> dict[str, Any]:
         return batched_infos(self._batch, self._counters.illegal, rows)

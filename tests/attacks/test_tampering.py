@@ -47,7 +47,7 @@ from gpusched_env.scheduling.view import JobColumn, PendingColumn, View, ViewTab
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.session import run_tasks_of
 from gpusched_env.task_queues.suite import random_task_problem
-from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
+from gpusched_env.workload.dynamic_parallelism.launches import Benchmark, BlockShape, ParentKernel, looping
 from tests.attacks.tampering import HUGE, tamper
 from tests.devices.cuda.toy_gpu import ToyGpu
 from tests.devices.problems import K
@@ -184,7 +184,7 @@ class Turns:
 @pytest.mark.parametrize("clairvoyant", [False, True])
 @pytest.mark.parametrize("device", ["compiled", "reference"])
 def test_task_queues(device: str, clairvoyant: bool) -> None:
-    built = random_task_problem(31)
+    built = random_task_problem(33)
 
     def play(scheduler: Any) -> Any:
         run = run_tasks_of(scheduler, built, make_task_device(device))
@@ -203,8 +203,12 @@ class Spawns:
         return SPAWN
 
 
-def launches() -> LaunchProblem:
-    return launch_problem(random_benchmark(5))
+def launches(light: int = 10) -> LaunchProblem:
+    """Lanes with ``light`` iterations each, but two with 4,000."""
+    work = np.full(64, light)
+    work[[5, 40]] = 4000
+    kernel = ParentKernel("parent", BlockShape(32, 32), BlockShape(64, 32), looping(work))
+    return launch_problem(Benchmark("SA-toy", (kernel,), threshold=5))
 
 
 @pytest.mark.parametrize("clairvoyant", [False, True])
@@ -224,7 +228,7 @@ def test_a_program_is_declared_and_not_made_by_its_scheduler() -> None:
         launches = None
 
         def adapt(self, problem: LaunchProblem) -> LaunchProblem:
-            return launch_problem(random_benchmark(6))
+            return launches(light=1)
 
         def see(self, problem: LaunchProblem) -> None:
             raise AssertionError("it is not clairvoyant")
