@@ -50,7 +50,8 @@ Time stands still while a scheduler decides. It gives commands one by one, and s
 - the time that the last `Wait` named has come.
 
 Then `decide` is called again, if a command other than `Wait` is legal, of those that the scenario offers.
-A view is to be read before the next command is applied; `view.complete()` keeps one.
+A view is to be read before the next command is applied; `view.complete()` keeps one. All that a scheduler is given are
+copies: what is written into them changes neither the episode nor what is legal.
 
 Where a decision takes host time (`decision_us` of the scenario), its command takes effect that much later. Decisions
 queue up behind each other, and the next call comes once that time is spent.
