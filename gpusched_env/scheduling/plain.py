@@ -38,12 +38,12 @@ def plain(command: Command) -> Command:
     Raises:
         IllegalCommand: it is no command, or a field has another kind of value.
     """
-    kind = type(command)
-    if kind is Launch and type(command.launch) is int and abs(command.launch) < MOST:
-        if command.priority is command.stream is command.partition is None:
+    if type(command) is Launch and type(command.launch) is int and abs(command.launch) < MOST:
+        if command.priority is None and command.stream is None and command.partition is None:
             return command
-    elif kind is Wait and type(command.until_us) is float:
+    elif type(command) is Wait and type(command.until_us) is float:
         return command
+    kind = type(command)
     if kind not in CODES:
         raise IllegalCommand(f"{command!r} is not a command")
     return kind(**{name: _field(command, name, getattr(command, name)) for name in kind.__slots__})

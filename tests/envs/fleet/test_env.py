@@ -127,8 +127,8 @@ def test_rows_are_what_can_be_worked_out(look: Any) -> None:
 
 
 def test_what_is_shown_to_rules_ends_with_what_is_known() -> None:
-    fleet = by_hand()
-    shown = Fleet(fleet.problem).reset().shown
+    fleet = Fleet(by_hand().problem)
+    shown = fleet.reset().shown
     assert len(shown.arrival_us) == 2
     assert len(shown.left_us) == len(shown.ended_us) == 0
     with pytest.raises(ValueError, match="read-only"):
