@@ -35,12 +35,13 @@ class Imported:
         s = self.summary
         classes = ", ".join(f"{kind} {share:.0%}" for kind, share in s.class_shares.items() if share > 0)
         gaps = f"{s.gaps:.0f}, median {s.gap_median_us:.1f} µs, 95th percentile {s.gap_p95_us:.1f} µs"
+        pace = f"{abs(s.pace):.1%} {'longer' if s.pace > 0.0 else 'shorter'} than that median"
         rows = {
             "workload": s.name,
             "GPU": s.gpu,
             "source": s.source,
             "iterations": f"{s.iterations}, median {s.wall_us / 1e3:.3f} ms",
-            "replayed alone": f"{s.alone_us / 1e3:.3f} ms, device idle {s.idle_share:.0%}",
+            "replayed alone": f"{s.alone_us / 1e3:.3f} ms, {pace}; device idle {s.idle_share:.0%}",
             "kernels": f"{s.kernels:.0f} an iteration, {s.identities} distinct",
             "device time": f"{s.busy_us / 1e3:.3f} ms: {classes}",
             f"idle gaps over {s.queued_gap_us:g} µs": gaps,

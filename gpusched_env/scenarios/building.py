@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,9 +31,9 @@ from gpusched_env.scenarios.serving_engine import engine_of, steps_of
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scenarios.stretch import slowed, stretched
 from gpusched_env.scenarios.tenant_program import TenantProgram, of_a_job
-from gpusched_env.workload.alone import run_threads_alone
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.dependent import is_chain, random_chain
+from gpusched_env.workload.idle_gpu import IdleGpu, NeverEnds, Span
 from gpusched_env.workload.irregular.name import is_irregular
 from gpusched_env.workload.irregular.workload import irregular
 from gpusched_env.workload.kernel import Kernel
@@ -107,10 +107,12 @@ def build_problem(
         compilers.append(compiler)
     streams += [Stream(-1, 0) for _ in range(scenario.streams)]
     gaps: list[list[float]] = [[] for _ in range(len(profiles) + len(graphs))]
-    programs = tuple(
-        _program(tenant, compiler, gaps, scenario.variation)
-        for tenant, compiler in zip(scenario.tenants, compilers, strict=True)
-    )
+    programs = []
+    for tenant, compiler in zip(scenario.tenants, compilers, strict=True):
+        try:
+            programs.append(_program(tenant, compiler, gaps, scenario))
+        except NeverEnds as error:
+            raise InputError(f"workload {tenant.workload}: {error}") from error
     problem = Problem(
         scenario=msgspec.structs.replace(scenario, window=None),
         gpu=gpu,
@@ -118,7 +120,7 @@ def build_problem(
         gaps_us=np.array([statistics.fmean(g) if g else 0.0 for g in gaps]),
         graphs=tuple(graphs),
         streams=tuple(streams),
-        programs=programs,
+        programs=tuple(programs),
         carried_over=tuple(carried.values()),
     )
     if scenario.profiles != ProfileError():
@@ -178,21 +180,22 @@ def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, l2_recorded: bo
     return profile_kernel(kernel, recorded_on, gpu, l2_recorded=l2_recorded)
 
 
-def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variation: bool) -> TenantProgram:
+def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], scenario: Scenario) -> TenantProgram:
     check_host_speed(tenant)
-    workload, timing = compiler.workload, compiler.gpu.timing
+    workload, variation = compiler.workload, scenario.variation
+    gpu = IdleGpu(compiler.gpu, scenario.launch_depth)
     engine = engine_of(tenant, workload)
     recorded = workload.variants if variation else workload.variants[:1]
     variants = []
     alone = []
     for variant in recorded if engine is None else steps_of(workload):
-        job = at_host_speed(compiler.job(variant), tenant, compiler.gpu)
-        _, spans = run_threads_alone(job.by_thread(), timing)
-        placed = zip(job.ops, (span for thread in spans for span in thread), strict=True)
-        kernels = sorted((span, op.identity) for op, span in placed if span is not None and op.identity >= 0)
-        for ((_, end), identity), ((start, _), _) in itertools.pairwise(kernels):
+        job = at_host_speed(compiler.job(variant), tenant, gpu)
+        played = gpu.play(job.by_thread())
+        placed = zip(job.ops, itertools.chain(*played.spans), strict=True)
+        kernels = sorted((*_whole(parts), op.identity) for op, parts in placed if op.identity >= 0)
+        for (_, end, identity), (start, _, _) in itertools.pairwise(kernels):
             gaps[identity].append(max(0.0, start - end))
-        alone.append(max(span[1] for thread in spans for span in thread if span is not None))
+        alone.append(played.device_us)
         variants.append(job)
     median = statistics.median(workload.iteration_us)
     found_again, brings = _in_l2(workload, variants, compiler)
@@ -210,6 +213,11 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], variat
         brings=brings,
         keeps=found_again,
     )
+
+
+def _whole(parts: Sequence[Span]) -> Span:
+    """From the first start to the last end."""
+    return min(start for start, _ in parts), max(end for _, end in parts)
 
 
 def _in_l2(workload: Workload, jobs: list[JobProgram], compiler: Compiler) -> tuple[bool, float]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.program import JobProgram
-from gpusched_env.workload.alone import run_threads_alone
+from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.tenant import Tenant
 
 
@@ -28,7 +27,7 @@ def check_host_speed(tenant: Tenant) -> None:
         )
 
 
-def at_host_speed(job: JobProgram, tenant: Tenant, gpu: GpuSpec) -> JobProgram:
+def at_host_speed(job: JobProgram, tenant: Tenant, gpu: IdleGpu) -> JobProgram:
     """A job's program with the host of ``tenant`` (:func:`check_host_speed`).
 
     Raises:
@@ -41,24 +40,22 @@ def at_host_speed(job: JobProgram, tenant: Tenant, gpu: GpuSpec) -> JobProgram:
     return job
 
 
-def _host_scale(job: JobProgram, tenant: Tenant, gpu: GpuSpec) -> float:
+def _host_scale(job: JobProgram, tenant: Tenant, gpu: IdleGpu) -> float:
     """The factor on host times with which an iteration alone takes its ``iteration_us`` (0 if it takes longer)."""
-
     threads = job.by_thread()
 
     def alone(scale: float) -> float:
-        return run_threads_alone(threads, gpu.timing, scale)[0]
+        return gpu.play(threads, scale).host_us
 
     iteration_us = tenant.iteration_us or 0.0
-    low, high = 0.0, 1.0
+    high = 1.0
     if alone(high) < iteration_us and not any(op.host_us > 0.0 for op in job):
         raise InputError(
             f"tenant {tenant.name}: iteration_us is {iteration_us:g}, but workload {tenant.workload} has no host times "
             f"to stretch: an iteration takes {alone(high):g} us at any host speed"
         )
+    if alone(0.0) >= iteration_us:
+        return 0.0
     while alone(high) < iteration_us:
         high *= 2.0
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if alone(middle) < iteration_us else (low, middle)
-    return low
+    return gpu.host_scales(threads, iteration_us, 0.0, high)[0]

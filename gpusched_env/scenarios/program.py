@@ -15,7 +15,6 @@ import msgspec
 
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.hardware.timing import host_copy_us
-from gpusched_env.workload.alone import chain_ends_us
 from gpusched_env.workload.events import Marks, Ref
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.tiling import check_tiles
@@ -49,6 +48,7 @@ class ChildOp:
 
     identity: int
     scale: float
+    device_us: float
     cold: float = 0.0
     """As of :class:`HostOp`."""
 
@@ -208,7 +208,7 @@ class Compiler:
         """The fields that say what is done on the device."""
         if op.kind is OpKind.KERNEL:
             identity, scale, device_us = self._kernel(op.index, op.duration_us)
-            children = tuple(ChildOp(*self._kernel(c.index, c.duration_us)[:2]) for c in op.children)
+            children = tuple(ChildOp(*self._kernel(c.index, c.duration_us)) for c in op.children)
             part = {"identity": identity, "scale": scale, "device_us": device_us, "children": children}
             return part | {"cold": op.cold}
         if op.kind is OpKind.GRAPH:
@@ -260,7 +260,10 @@ def on_branches(nodes: Sequence[NodeOp]) -> tuple[NodeOp, ...]:
 
 def critical_path_us(nodes: Sequence[NodeOp], gap_us: float) -> float:
     """The time of a graph's longest chain of nodes, with ``gap_us`` between two."""
-    return max(chain_ends_us(((node.after, node.device_us) for node in nodes), gap_us))
+    ends: list[float] = []
+    for node in nodes:
+        ends.append(max((ends[before] + gap_us for before in node.after), default=0.0) + node.device_us)
+    return max(ends)
 
 
 def as_graph(workload: Workload, gpu: GpuSpec) -> Workload:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.workload.alone import run_alone
+from gpusched_env.workload.alone import AloneOp
+from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers.build import LEAST_FACTOR, build_workload
 from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, LaunchShape, OrderCall, Recording
 from gpusched_env.workload.workload import OpKind, Variant
@@ -30,10 +31,18 @@ programs = st.lists(steps, max_size=40).map(
 )
 
 
+def run_alone(program: list[Step], gpu: GpuSpec, host_scale: float = 1.0) -> tuple[float, list[float], list[float]]:
+    """When the host is done, and start and end of each device operation."""
+    ops = [AloneOp(*step, gap_us=gpu.timing.stream_gap_us) for step in program]
+    played = IdleGpu(gpu).play([ops], host_scale)
+    spans = [span for parts in played.spans[0] for span in parts]
+    return played.host_us, [start for start, _ in spans], [end for _, end in spans]
+
+
 def record(program: list[Step], unprofiled_us: tuple[float, ...] = (), gpu: GpuSpec = GPU) -> Recording:
     """What a profiler without overhead sees of ``program`` alone on ``gpu``."""
     latencies = gpu.timing
-    _, starts, ends = run_alone(program, latencies)
+    _, starts, ends = run_alone(program, gpu)
     launches = iter(zip(starts, ends, strict=True))
     events, syncs = [], []
     clock, last_end = 1000.0, 0.0
@@ -63,7 +72,7 @@ def record(program: list[Step], unprofiled_us: tuple[float, ...] = (), gpu: GpuS
 
 
 def replay(variant: Variant, gpu: GpuSpec = GPU) -> tuple[float, list[float], list[float]]:
-    return run_alone([(op.kind, op.host_us, op.duration_us) for op in variant.ops], gpu.timing)
+    return run_alone([(op.kind, op.host_us, op.duration_us) for op in variant.ops], gpu)
 
 
 @given(programs)
@@ -71,7 +80,7 @@ def test_a_recorded_program_replays_with_the_same_times(program: list[Step]) -> 
     workload = build_workload(record(program), GPU)
     (variant,) = workload.variants
     assert [op.kind for op in variant.ops] == [kind for kind, _, _ in program]
-    length, starts, ends = run_alone(program, GPU.timing)
+    length, starts, ends = run_alone(program, GPU)
     again, starts_again, ends_again = replay(variant)
     # Every operation's times are rounded to 1 ns.
     rounding = 1e-3 * (len(program) + 1)
@@ -83,7 +92,7 @@ def test_a_recorded_program_replays_with_the_same_times(program: list[Step]) -> 
 
 @given(programs, st.floats(LEAST_FACTOR, 2.0))
 def test_host_times_are_scaled_to_the_wall_time_without_profiler(program: list[Step], factor: float) -> None:
-    target = run_alone(program, GPU.timing, factor)[0]
+    target = run_alone(program, GPU, factor)[0]
     workload = build_workload(record(program, (target - 3.0, target, target + 9.0)), GPU)
     assert statistics.median(workload.iteration_us) == pytest.approx(target, abs=1e-3)
     assert replay(workload.variants[0])[0] == pytest.approx(target, abs=1e-3 * (len(program) + 1))

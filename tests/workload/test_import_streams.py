@@ -8,8 +8,9 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.workload.alone import recorded_threads, run_threads_alone
+from gpusched_env.workload.alone import recorded_threads
 from gpusched_env.workload.events import Marks
+from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers import import_trace, summarise
 from gpusched_env.workload.workload import (
     GraphNode,
@@ -81,11 +82,14 @@ def test_a_copy_stream_with_two_events(tmp_path: Path, gpu: GpuSpec) -> None:
     assert workload.stream_priorities == (0, 0)
     assert "2 waits for events paired with the record before them" in workload.source
     assert decode_workload(encode_workload(workload), "memory") == workload
-    (thread,) = recorded_threads(variant, workload.graphs, gpu.timing)
-    length, (spans,) = run_threads_alone([[op for _, op in thread]], gpu.timing)
+    played = IdleGpu(gpu).play(recorded_threads(variant, workload.graphs, gpu.timing))
+    (spans,) = played.spans
     # Behind another stream's work: 3.7 us after its end.
-    assert spans == [(17.0, 27.0), pytest.approx((30.7, 40.7)), (30.0, 40.0), pytest.approx((44.4, 49.4)), None]
-    assert length == pytest.approx(52.4)
+    assert spans[0] == ((17.0, 27.0),)
+    assert [pytest.approx(span) for parts in spans for span in parts] == [
+        (17.0, 27.0), (30.7, 40.7), (30.0, 40.0), (44.4, 49.4)
+    ]  # fmt: skip
+    assert played.host_us == pytest.approx(52.4)
 
 
 def test_recorded_events_decide(tmp_path: Path, gpu: GpuSpec) -> None:
@@ -267,9 +271,8 @@ def test_a_recorded_program_of_three_streams(kind: str) -> None:
             21: ((0, 13),),
         }
         assert next(op.stream for op in variant.ops if op.kind is OpKind.SYNC_STREAM) == 1
-        threads = recorded_threads(variant, workload.graphs, gpu.timing)
-        alone_us, _ = run_threads_alone([[op for _, op in thread] for thread in threads], gpu.timing)
-        assert alone_us == pytest.approx(recorded_us, rel=0.01)
+        played = IdleGpu(gpu).play(recorded_threads(variant, workload.graphs, gpu.timing))
+        assert played.host_us == pytest.approx(recorded_us, rel=0.01)
     figures = summarise(workload, gpu)
     assert (figures.streams, figures.event_waits, figures.graphs) == (3, 2.0, 1.0)
     assert 0.05 < figures.overlap < 0.9

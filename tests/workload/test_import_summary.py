@@ -43,6 +43,7 @@ def test_figures_by_hand() -> None:
     figures = summarise(workload(ops), GPU)
     assert figures.alone_us == 63.0
     assert figures.wall_us == 62.0
+    assert figures.pace == pytest.approx(1.0 / 62.0)
     assert (figures.kernels, figures.identities, figures.iterations) == (2, 2, 1)
     assert (figures.copies, figures.copy_bytes, figures.memsets, figures.syncs) == (1, 100, 1, 2)
     assert figures.busy_us == 43.0

@@ -7,7 +7,8 @@ import pytest
 
 from gpusched_env.data import read_recorded, recorded_names
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.alone import run_alone
+from gpusched_env.workload.alone import recorded_threads
+from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers import summarise
 from gpusched_env.workload.steps import Decode, Prefill
 from gpusched_env.workload.workload import OpKind, Variant, Workload
@@ -59,13 +60,13 @@ def test_nothing_was_lost_in_conversion(name: str) -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_an_iteration_alone_takes_the_measured_time(name: str) -> None:
     workload = read_recorded(name)
-    timing = load_gpu(workload.gpu).timing
+    gpu = IdleGpu(load_gpu(workload.gpu))
     measured = statistics.median(workload.iteration_us)
     assert len(workload.iteration_us) == 20
     tolerance = BOUND_BY_THE_DEVICE.get(name, 1e-4)
     for variant in workload.variants:
-        alone, _, _ = run_alone([(op.kind, op.host_us, op.duration_us) for op in variant.ops], timing)
-        assert alone == pytest.approx(measured, rel=tolerance)
+        alone = gpu.play(recorded_threads(variant, workload.graphs, gpu.spec.timing))
+        assert alone.host_us == pytest.approx(measured, rel=tolerance)
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -15,9 +15,10 @@ import msgspec
 
 from gpusched_env.display.words import counted
 from gpusched_env.hardware.occupancy import footprint
-from gpusched_env.hardware.specs import GpuSpec, Timing, gpu_names
-from gpusched_env.workload.alone import recorded_threads, run_threads_alone
+from gpusched_env.hardware.specs import GpuSpec, gpu_names
+from gpusched_env.workload.alone import recorded_threads
 from gpusched_env.workload.classify import classify
+from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers.graphs import Node, graphs_of
 from gpusched_env.workload.importers.names import short_name, with_digest
 from gpusched_env.workload.importers.ordering import Action
@@ -63,7 +64,7 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
     notes = [f"{recording.recorder} on {recording.gpu.name or gpu.name}", *recording.notes]
     if recording.unprofiled_us:
         target = statistics.median(recording.unprofiled_us)
-        factors = [host_factor(variant, nodes, target, gpu.timing) for variant in variants]
+        factors = [host_factor(variant, nodes, target, gpu) for variant in variants]
         notes.append(f"host times x {min(factors):.2f} to {max(factors):.2f} to the wall time without profiler")
     else:
         notes.append("host times as under the profiler")
@@ -100,17 +101,17 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
     )
 
 
-def host_factor(variant: Variant, graphs: Sequence[Sequence[GraphNode]], target_us: float, timing: Timing) -> float:
+def host_factor(variant: Variant, graphs: Sequence[Sequence[GraphNode]], target_us: float, gpu: GpuSpec) -> float:
     """The factor on host times with which ``variant`` takes ``target_us`` alone.
 
     Where the device bounds the iteration its length says little of the host: the factor is then
     :data:`LEAST_FACTOR`, and the iteration takes a little more than ``target_us`` (profilers also slow the device by a
     percent or so).
     """
-    threads = [[op for _, op in thread] for thread in recorded_threads(variant, graphs, timing)]
+    idle, threads = IdleGpu(gpu), recorded_threads(variant, graphs, gpu.timing)
 
     def alone_us(factor: float) -> float:
-        return run_threads_alone(threads, timing, factor)[0]
+        return idle.play(threads, factor).host_us
 
     low = LEAST_FACTOR
     if alone_us(low) >= target_us and (alone_us(low) <= DEVICE_BOUND * target_us or alone_us(0.0) >= target_us):
@@ -118,10 +119,7 @@ def host_factor(variant: Variant, graphs: Sequence[Sequence[GraphNode]], target_
     low, high = (0.0, low) if alone_us(low) >= target_us else (low, 2.0 * low)
     while alone_us(high) < target_us:
         low, high = high, 2.0 * high
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if alone_us(middle) < target_us else (low, middle)
-    return high
+    return idle.host_scales(threads, target_us, low, high)[1]
 
 
 def _kernel_table(origin: str, found: list[Iteration], gpu: GpuSpec) -> tuple[tuple[Kernel, ...], dict[_Identity, int]]:

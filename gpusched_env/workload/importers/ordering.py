@@ -4,13 +4,16 @@ Profilers record that an event was recorded or waited for, seldom which. What th
 
 * A record is in the stream of the launch before it on its host thread (as Holistic Trace Analysis has it too). If that
   stream has nothing new since its last record, it is in the stream launched into last that has: branches that were
-  forked are joined one after the other, with no launch between.
+  forked are joined one after the other, with no launch between. Where the profiler saw waits and no record at all, each
+  wait has one right before it.
 * A wait is for the record before it on its thread (if it has none: on any), of those that no other event's wait has
   taken if events are numbered. PyTorch's ``wait_stream`` makes both calls, one after the other.
 * A wait without a stream is in that of the next launch on its thread that goes to another stream than the record's, and
   to one that does not wait for the same work yet.
 * The host waits for the last record before that had happened when the call returned; ``cudaStreamSynchronize`` for the
   stream of the launch before it, if that stream was done then, else for the one that was done last.
+* Calls that may wait (allocations, and queries that a thread repeats within :data:`POLL_US`) have waited if what they
+  may wait for was done between call and return, and their thread launches something.
 
 An inferred wait is left out if the recorded times contradict it: what had to wait began earlier.
 """
@@ -21,16 +24,25 @@ import itertools
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, OrderCall, Recording, launches_graph
+from gpusched_env.workload.importers.recording import (
+    DeviceEvent,
+    HostCall,
+    OrderCall,
+    Recording,
+    launches_graph,
+    may_wait,
+)
 from gpusched_env.workload.workload import OpKind
 
 CLOCK_US = 0.01
 """Device times are compared no finer than this."""
 LOOK = 4096
 """How many records and launches away what belongs together is looked for: no more than a thousand launches queue."""
+POLL_US = 100.0
+"""A loop that waits asks again within this time; whoever asks later has done something else."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,8 +61,28 @@ class Action:
     """The record that it waits for."""
     inferred: bool = False
     """Whether the recording left it open which record that is."""
+    returns_us: float = math.inf
+    """When the call would have returned without waiting for a place in the queue of pending launches."""
+    busy_until_us: float = -math.inf
+    """When the device was done with all that was launched before it."""
     before_us: float = -math.inf
     """When the device was done with what it follows: earlier work of the stream, or what is waited for."""
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it is a synchronisation only where the times show it."""
+        return not self.events and may_wait(self.call.name)
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether the times show it; one query alone returns at once."""
+        shown = self.call.start_us < self.before_us <= self.call.end_us
+        return shown and self.order is not None and (not self.queries or self.call is not self.order.call)
+
+    @property
+    def queries(self) -> bool:
+        """Whether it asks whether something is done."""
+        return self.may_wait and self.order is not None and self.order.kind is not OpKind.SYNC
 
     @property
     def start_us(self) -> float:
@@ -71,16 +103,45 @@ def resolve(recording: Recording, launched: Iterable[tuple[HostCall, DeviceEvent
         launched: its device work with its launch calls.
     """
     device = _device_actions(launched)
-    orders = [Action(order.call, order.kind, order.stream, order=order) for order in recording.orders]
+    orders = [Action(order.call, order.kind, order.stream, order=order) for order in _with_records(recording.orders)]
     if len({action.stream for action in device}) == 1:
         for action in orders:
             # The one stream is all there is.
             action.kind = OpKind.SYNC if action.kind is OpKind.SYNC_STREAM else action.kind
     actions = sorted((*device, *orders), key=lambda a: (a.call.start_us, a.start_us if a.events else math.inf))
+    launching = {action.call.thread for action in device}
     resolver = _Resolver(device)
-    for action in actions:
+    found = []
+    for action in _one_wait_each(actions):
         resolver.take(action)
-    return actions
+        if not action.may_wait or (action.call.thread in launching and action.has_waited):
+            found.append(action)
+    return found
+
+
+def _with_records(orders: Sequence[OrderCall]) -> Iterator[OrderCall]:
+    """The orders, with a record before each wait where the profiler saw none at all (PyTorch in 2022)."""
+    saw_none = not any(order.kind is OpKind.RECORD for order in orders)
+    for order in orders:
+        if saw_none and order.kind is OpKind.WAIT:
+            yield OrderCall(HostCall("unseen", order.call.start_us, 0.0, order.call.thread), OpKind.RECORD)
+        yield order
+
+
+def _one_wait_each(actions: Iterable[Action]) -> list[Action]:
+    """Queries that a thread repeats, with nothing between them, become one call."""
+    found = []
+    last: dict[int, Action] = {}
+    for action in actions:
+        before = last.get(action.call.thread)
+        if before is not None and before.queries and action.queries and before.kind is action.kind:
+            first = before.call
+            if action.call.start_us - first.end_us <= POLL_US:
+                before.call = HostCall(first.name, first.start_us, action.call.end_us - first.start_us, first.thread)
+                continue
+        last[action.call.thread] = action
+        found.append(action)
+    return found
 
 
 def _device_actions(launched: Iterable[tuple[HostCall, DeviceEvent]]) -> list[Action]:
@@ -110,6 +171,7 @@ class _Resolver:
         self._unrecorded: dict[int, dict[int | None, None]] = defaultdict(dict)
         """By thread: streams with launches since their last record, in order of the last launch."""
         self._stream_end: dict[int | None, float] = {}
+        self._busy_until_us = -math.inf
         self._records: list[Action] = []
         self._own_records: dict[int, list[Action]] = defaultdict(list)
         """By thread."""
@@ -126,9 +188,11 @@ class _Resolver:
     def take(self, action: Action) -> None:
         """The next call."""
         thread = action.call.thread
+        action.busy_until_us = self._busy_until_us
         if action.events:
             action.before_us = self._stream_end.get(action.stream, -math.inf)
             self._stream_end[action.stream] = max(action.before_us, action.end_us)
+            self._busy_until_us = max(self._busy_until_us, action.end_us)
             self._last_stream[thread] = action.stream
             self._unrecorded[thread].pop(action.stream, None)
             self._unrecorded[thread][action.stream] = None
@@ -153,7 +217,7 @@ class _Resolver:
                 action.stream = self._synchronised(action)
             action.before_us = self._stream_end.get(action.stream, -math.inf)
         else:
-            action.before_us = max(self._stream_end.values(), default=-math.inf)
+            action.before_us = action.busy_until_us
 
     def _recorded(self, thread: int) -> int | None:
         """Stream of a record of which that is unknown."""

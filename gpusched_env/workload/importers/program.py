@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import Timing
+from gpusched_env.workload.importers.full_queue import find_blocked
 from gpusched_env.workload.importers.ordering import Action, resolve, usual_threads
 from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording
 from gpusched_env.workload.importers.threads import host_programs
@@ -49,7 +50,8 @@ class Iteration:
     threads: list[list[ImportedOp]]
     """By host program, the main one first."""
     recorded_us: float
-    """From the iteration's start to the return of the synchronisation that closes it."""
+    """From the iteration's start, or the end of the device's work for those before, to the return of the
+    synchronisation that closes it."""
     closed: bool
     """Whether the host itself synchronised at the end; if not, a synchronisation was added."""
     left_out: int
@@ -72,6 +74,7 @@ def iterations(recording: Recording, timing: Timing) -> list[Iteration]:
         InputError: too many launches are missing, or no iteration launches a kernel.
     """
     actions = resolve(recording, _launched(recording, timing))
+    find_blocked(actions)
     programs = host_programs(recording, actions)
     found = []
     for mark in recording.iterations or (_whole(actions),):
@@ -137,6 +140,8 @@ def _iteration(
             walk.synchronise(action, kept=action in kept)
     main = walks[0]
     device_end_us = max(action.end_us for action in own if action.events)
+    # What was launched before may keep the device busy: that is no time of this iteration.
+    begins_us = min(max(mark.start_us, own[0].busy_until_us), device_end_us)
     # Alone in its stream, whatever the host synchronises with is all there is.
     closed = bool(main.ops) and main.ops[-1].kind in _SYNCS
     closed = closed and (main.ops[-1].kind is OpKind.SYNC or device_end_us <= main.closed_us)
@@ -147,7 +152,7 @@ def _iteration(
         main.closed_us = max(end_us, device_end_us + timing.sync_latency_us)
     ended_us = max(main.closed_us, *(walk.returned_us for walk in walks))
     threads = [main.ops, *(walk.ops for walk in walks[1:] if walk.ops)]
-    return Iteration(threads, main.elapsed(mark.start_us, ended_us), closed, left_out)
+    return Iteration(threads, main.elapsed(begins_us, ended_us), closed, left_out)
 
 
 def _called_us(action: Action) -> float:
@@ -178,7 +183,7 @@ def _kept(own: Sequence[Action]) -> tuple[set[Action], int]:
         elif action.kind in (OpKind.WAIT, OpKind.SYNC_EVENT):
             record = action.record
             if record is None or record not in records:
-                left_out += 1
+                left_out += not action.may_wait
             elif action.kind is OpKind.SYNC_EVENT or (action.stream in streams and action.stream != record.stream):
                 kept |= {action, record}
     return kept, left_out
@@ -215,7 +220,7 @@ class _Walk:
             self._append(OpKind.SYNC_STREAM, action.stream, None, issued, seen)
             self.closed_us = call.end_us
         else:
-            self._append(action.kind, action.stream, action, call.end_us, call.end_us)
+            self._append(action.kind, action.stream, action, min(call.end_us, action.returns_us), call.end_us)
 
     def order(self, action: Action) -> None:
         """A record of an event, or a stream's wait for one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -22,7 +23,14 @@ In a PyTorch trace a top-level entry: ``prof.add_metadata_json("gpusched_iterati
 profiler's ``with``. In an Nsight Systems report an NVTX mark: ``nvtx.mark("gpusched_iteration_us=[980.5, 1002.1]")``.
 """
 
-_ORDERING = {
+_IMPLIED = {
+    re.compile(r"(cuda|cu|hip)EventQuery(_\w+)?"): OpKind.SYNC_EVENT,
+    re.compile(r"(cuda|cu|hip)StreamQuery(_\w+)?"): OpKind.SYNC_STREAM,
+    re.compile(r"((cuda|hip)(Malloc|Free|HostAlloc)|cuMem(Alloc|Free|HostAlloc))(?!.*Async)\w*"): OpKind.SYNC,
+}
+"""Calls that may wait: queries that are repeated, memory that is had or given back (CUDA C++ Programming Guide,
+*Implicit Synchronization*)."""
+_ORDERING = _IMPLIED | {
     re.compile(r"(cuda|cu|hip)(Device|Ctx|Thread)Synchronize(_\w+)?"): OpKind.SYNC,
     re.compile(r"(cuda|cu|hip)StreamSynchronize(_\w+)?"): OpKind.SYNC_STREAM,
     re.compile(r"(cuda|cu|hip)EventSynchronize(_\w+)?"): OpKind.SYNC_EVENT,
@@ -34,9 +42,16 @@ _ITERATION = re.compile(r"iteration|step", re.IGNORECASE)
 _GRAPH_LAUNCH = re.compile(r"(cuda|cu|hip)GraphLaunch(_\w+)?")
 
 
+@functools.cache
 def ordering(name: str) -> OpKind | None:
     """What a runtime or driver call orders: a synchronisation, an event's record or a wait for one; else ``None``."""
     return next((kind for pattern, kind in _ORDERING.items() if pattern.fullmatch(name)), None)
+
+
+@functools.cache
+def may_wait(name: str) -> bool:
+    """Whether a call that :func:`ordering` knows as a synchronisation is one only where the recorded times show it."""
+    return any(pattern.fullmatch(name) for pattern in _IMPLIED)
 
 
 def launches_graph(name: str) -> bool:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.alone import graph_ends_us, recorded_threads, run_threads_alone
+from gpusched_env.workload.alone import recorded_threads
+from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers.build import LEAST_FACTOR, USUAL_FACTOR
 from gpusched_env.workload.importers.recording import UNPROFILED
 from gpusched_env.workload.kernel import KernelClass
@@ -80,6 +81,11 @@ class WorkloadSummary:
     caution: str
     """What is wrong with its host times, and what to do about it; empty if nothing is."""
 
+    @property
+    def pace(self) -> float:
+        """By which share the replay is longer than what was measured (negative: shorter)."""
+        return self.alone_us / self.wall_us - 1.0
+
 
 def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary:
     """Figures of ``workload``.
@@ -143,9 +149,8 @@ def _caution(workload: Workload, spec: GpuSpec, alone_us: float) -> str:
         )
     likely = []
     for factor in (LEAST_FACTOR, USUAL_FACTOR):
-        threads = [recorded_threads(variant, workload.graphs, spec.timing) for variant in workload.variants]
-        runs = [run_threads_alone([[op for _, op in t] for t in found], spec.timing, factor)[0] for found in threads]
-        likely.append(statistics.fmean(runs) / 1e3)
+        found = [recorded_threads(variant, workload.graphs, spec.timing) for variant in workload.variants]
+        likely.append(statistics.fmean(IdleGpu(spec).play(threads, factor).host_us for threads in found) / 1e3)
     return (
         "host times are those of a run under the profiler, which slows the host: without it they were "
         f"{LEAST_FACTOR:.0%} to {USUAL_FACTOR:.0%} of it in 36 recorded models, so an iteration alone may take "
@@ -167,26 +172,14 @@ class _IterationAlone(NamedTuple):
 
 
 def _run(workload: Workload, variant: Variant, spec: GpuSpec) -> _IterationAlone:
-    threads = recorded_threads(variant, workload.graphs, spec.timing)
-    length_us, spans = run_threads_alone([[op for _, op in thread] for thread in threads], spec.timing)
-    found: list[tuple[float, float]] = []
-    for ops, thread, placed in zip(variant.all_threads, threads, spans, strict=True):
-        for (place, alone), span in zip(thread, placed, strict=True):
-            if span is None:
-                continue
-            if alone.kind is not OpKind.GRAPH:
-                found.append(span)
-                continue
-            nodes = workload.graphs[ops[place].index]
-            ends = (span[0] + end_us for end_us in graph_ends_us(nodes, spec.timing))
-            found += [(end_us - node.duration_us, end_us) for node, end_us in zip(nodes, ends, strict=True)]
-    found.sort()
+    played = IdleGpu(spec).play(recorded_threads(variant, workload.graphs, spec.timing))
+    found = sorted(span for thread in played.spans for parts in thread for span in parts)
     starts, ends_us = np.array(found).T
     # The latest end of everything that started before.
     until = np.maximum.accumulate(ends_us)[:-1]
     gaps_us = np.maximum(0.0, starts[1:] - until)
     covered_us = float(np.max(ends_us) - starts[0] - gaps_us.sum())
-    return _IterationAlone(length_us, covered_us, _shared_us(found), gaps_us)
+    return _IterationAlone(played.host_us, covered_us, _shared_us(found), gaps_us)
 
 
 def _shared_us(spans: Sequence[tuple[float, float]]) -> float:

@@ -6,7 +6,8 @@ import functools
 from typing import Final
 
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.alone import run_alone
+from gpusched_env.workload.alone import recorded_threads
+from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.irregular.families import FAMILIES
 from gpusched_env.workload.irregular.name import irregular_graph
 from gpusched_env.workload.irregular.network import Network, Program
@@ -32,7 +33,7 @@ def irregular(name: str) -> Workload:
         for _ in FAMILIES[graph.family](program):
             if program.launches >= network.kernels:
                 break
-    timing = load_gpu(GPU).timing
+    gpu = IdleGpu(load_gpu(GPU))
     variants = tuple(Variant(ops=(*program.ops, Op(OpKind.SYNC))) for program in programs)
     return Workload(
         name=name.strip(),
@@ -42,7 +43,6 @@ def irregular(name: str) -> Workload:
         kernels=network.table(programs),
         variants=variants,
         iteration_us=tuple(
-            round(run_alone([(op.kind, op.host_us, op.duration_us) for op in variant.ops], timing)[0], 3)
-            for variant in variants
+            round(gpu.play(recorded_threads(variant, (), gpu.spec.timing)).host_us, 3) for variant in variants
         ),
     )

@@ -1,0 +1,127 @@
+"""Waits of the host in a recording, whatever the call: they are no host time, and no length of an iteration."""
+
+from pathlib import Path
+
+import pytest
+
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.workload.importers import summarise
+from gpusched_env.workload.workload import Op, OpKind, Workload
+from tests.workload.kineto_traces import Event, call, imported, kernel, mark
+
+KERNELS, DEPTH = 600, 1000
+
+
+def backlog(steps: int) -> list[Event]:
+    """Steps of kernels of 45 us, 1 us apart, and 10 us of host each. The call blocks when 1,000 are pending."""
+    events: list[Event] = []
+    ends: list[float] = []
+    host = 0.0
+    for step in range(steps):
+        began = host
+        for _ in range(KERNELS):
+            called, number = host + 6.0, len(ends)
+            # A place has come free 2 us after the end of the one that is 1,000 launches back.
+            free = ends[number - DEPTH] + 2.0 if number >= DEPTH else 0.0
+            host = max(called + 4.0, free)
+            start = max(host + 3.0, ends[-1] + 1.0 if ends else 0.0)
+            ends.append(start + 45.0)
+            events += [call("cudaLaunchKernel", called, host - called, number), kernel(start, 45.0, number)]
+        events.append(mark(began, host - began, f"ProfilerStep#{step}"))
+    return events
+
+
+def host_us(workload: Workload) -> list[float]:
+    return [sum(op.host_us for op in variant.all_ops) for variant in workload.variants]
+
+
+def test_a_launch_that_finds_the_queue_full_waits(tmp_path: Path, gpu: GpuSpec) -> None:
+    workload = imported(tmp_path, backlog(4), gpu)
+    assert host_us(workload) == pytest.approx([10.0 * KERNELS] * 4)
+    # The first one begins with an idle device, the others when the device has done with the one before.
+    sync = gpu.timing.sync_latency_us
+    assert workload.iteration_us == pytest.approx([13.0 + 46.0 * KERNELS - 1.0 + sync, *[46.0 * KERNELS + sync] * 3])
+    figures = summarise(workload, gpu)
+    assert abs(figures.pace) < 0.01
+
+
+def test_a_short_queue_is_not_full(tmp_path: Path, gpu: GpuSpec) -> None:
+    """A launch of 500 us among 600 that are pending is slow for another reason, which the recording does not tell."""
+    events = backlog(1)
+    events[-3]["dur"] += 500.0
+    (variant,) = imported(tmp_path, events, gpu).variants
+    assert variant.ops[KERNELS - 1].host_us == 510.0
+
+
+def around(*between: Event) -> list[Event]:
+    """Two kernels, the first from 14 to 114, and what the host does between their launches."""
+    return [
+        mark(0.0, 200.0),
+        call("cudaLaunchKernel", 6.0, 4.0, 1),
+        kernel(14.0, 100.0, 1),
+        call("cudaEventRecord", 11.0, 1.0, 2),
+        *between,
+        call("cudaLaunchKernel", 136.0, 4.0, 8),
+        kernel(144.0, 10.0, 8),
+        call("cudaDeviceSynchronize", 150.0, 7.0, 9),
+    ]
+
+
+QUERIES = [call("cudaEventQuery", 20.0 + 10.0 * k, 2.0, 10 + k) for k in range(11)]
+
+
+@pytest.mark.parametrize("between", [[call("cudaFree", 20.0, 110.0, 3)], QUERIES], ids=["free", "queries"])
+def test_a_call_that_returns_when_the_device_is_done_has_waited(
+    tmp_path: Path, gpu: GpuSpec, between: list[Event]
+) -> None:
+    (variant,) = imported(tmp_path, around(*between), gpu).variants
+    ops = [op for op in variant.ops if op.kind is not OpKind.RECORD]
+    kinds = {OpKind.SYNC, OpKind.SYNC_EVENT}
+    assert [op.kind in kinds for op in ops] == [False, True, False, True]
+    # Called at 20, seen at 114 and the latency: all that passes until the second launch returns is host time again.
+    assert ops[2].host_us == pytest.approx(140.0 - 114.0 - gpu.timing.sync_latency_us)
+    assert sum(op.host_us for op in variant.ops[:-2]) == pytest.approx(20.0)
+
+
+def test_a_call_that_may_wait_and_did_not_is_host_time(tmp_path: Path, gpu: GpuSpec) -> None:
+    for between in ([call("cudaMalloc", 20.0, 50.0, 3)], QUERIES[:5], [call("cudaMalloc", 120.0, 10.0, 3)]):
+        (variant,) = imported(tmp_path, around(*between), gpu).variants
+        assert variant.ops == (
+            Op(OpKind.KERNEL, 10.0, 0, 100.0),
+            Op(OpKind.KERNEL, 130.0, 0, 10.0),
+            Op(OpKind.SYNC, 10.0),
+        )
+
+
+def test_a_thread_that_only_looks_is_no_host_thread(tmp_path: Path, gpu: GpuSpec) -> None:
+    watching = [call("cudaEventQuery", 20.0 + 10.0 * k, 2.0, 10 + k, tid=2) for k in range(11)]
+    (variant,) = imported(tmp_path, around(*watching), gpu).variants
+    assert variant.threads == ()
+    assert [op.kind for op in variant.ops] == [OpKind.KERNEL, OpKind.KERNEL, OpKind.SYNC]
+
+
+def test_waits_without_any_record_wait_for_the_launch_before(tmp_path: Path, gpu: GpuSpec) -> None:
+    events = [
+        mark(0.0, 200.0),
+        call("cudaLaunchKernel", 6.0, 4.0, 1),
+        kernel(14.0, 100.0, 1),
+        call("cudaStreamWaitEvent", 12.0, 2.0, 2),
+        call("cudaLaunchKernel", 16.0, 4.0, 3),
+        kernel(118.0, 20.0, 3, stream=20),
+        call("cudaDeviceSynchronize", 30.0, 112.0, 4),
+    ]
+    workload = imported(tmp_path, events, gpu)
+    assert workload.variants[0].ops == (
+        Op(OpKind.KERNEL, 10.0, 0, 100.0),
+        Op(OpKind.RECORD, 2.0, 0),
+        Op(OpKind.WAIT, 2.0, 0, stream=1),
+        Op(OpKind.KERNEL, 6.0, 0, 20.0, stream=1),
+        Op(OpKind.SYNC, 10.0),
+    )
+    assert "1 waits for events paired with the record before them" in workload.source
+
+
+def test_whoever_asks_again_later_has_worked_meanwhile(tmp_path: Path, gpu: GpuSpec) -> None:
+    asking = [call("cudaEventQuery", at, 2.0, at) for at in (13, 125)]
+    (variant,) = imported(tmp_path, around(*asking), gpu).variants
+    assert [op.host_us for op in variant.ops] == [10.0, 130.0, 10.0]
