@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpusched_env.hardware.products import Product
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.alone import AloneOp
 from gpusched_env.workload.idle_gpu import IdleGpu
@@ -58,12 +59,13 @@ def record(program: list[Step], unprofiled_us: tuple[float, ...] = (), gpu: GpuS
             last_end = end
             shape = SHAPE if kind is OpKind.KERNEL else None
             launch = HostCall("launch", called, clock - called)
-            events.append(DeviceEvent(kind, kind.name, start, end - start, 7, launch, shape, 0 if shape else 16))
+            size = 0 if shape else 16
+            events.append(DeviceEvent(kind, kind.name, start, end - start, 7, launch, shape=shape, bytes=size))
     return Recording(
         name="simulated",
         origin="simulated",
         recorder="test",
-        device="",
+        gpu=Product(),
         events=tuple(events),
         orders=tuple(syncs),
         iterations=(HostCall("iteration", 1000.0, clock - 1000.0 + 1.0),),
