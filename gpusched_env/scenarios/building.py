@@ -33,7 +33,7 @@ from gpusched_env.scenarios.stretch import slowed, stretched
 from gpusched_env.scenarios.tenant_program import TenantProgram, of_a_job
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.dependent import is_chain, random_chain
-from gpusched_env.workload.idle_gpu import IdleGpu, NeverEnds, Span
+from gpusched_env.workload.idle_gpu import IdleGpu, Span
 from gpusched_env.workload.irregular.name import is_irregular
 from gpusched_env.workload.irregular.workload import irregular
 from gpusched_env.workload.kernel import Kernel
@@ -107,12 +107,9 @@ def build_problem(
         compilers.append(compiler)
     streams += [Stream(-1, 0) for _ in range(scenario.streams)]
     gaps: list[list[float]] = [[] for _ in range(len(profiles) + len(graphs))]
-    programs = []
-    for tenant, compiler in zip(scenario.tenants, compilers, strict=True):
-        try:
-            programs.append(_program(tenant, compiler, gaps, scenario))
-        except NeverEnds as error:
-            raise InputError(f"workload {tenant.workload}: {error}") from error
+    programs = tuple(
+        _program(tenant, compiler, gaps, scenario) for tenant, compiler in zip(scenario.tenants, compilers, strict=True)
+    )
     problem = Problem(
         scenario=msgspec.structs.replace(scenario, window=None),
         gpu=gpu,
@@ -120,7 +117,7 @@ def build_problem(
         gaps_us=np.array([statistics.fmean(g) if g else 0.0 for g in gaps]),
         graphs=tuple(graphs),
         streams=tuple(streams),
-        programs=tuple(programs),
+        programs=programs,
         carried_over=tuple(carried.values()),
     )
     if scenario.profiles != ProfileError():

@@ -13,7 +13,8 @@ of its own, event by event, that agrees with the devices to the picosecond:
 
 Left out is what is not the program's own: kernels take their profiled durations, and those that run side by side in
 streams of one program are taken not to slow each other, nor to run out of hardware queues; the L2 is warm, as for every
-job but the first; a core of the CPU is free; a scheduler decides at once.
+job but the first; a core of the CPU is free; a scheduler decides at once. A wait for an event that is recorded behind
+it, at which a device's host thread stays for ever, is passed.
 
 Times are sums of microseconds, in the order of the devices' whole picoseconds. Where all that is added is whole
 picoseconds, so is the sum; else the devices, which round every event, differ by less than one for each.
@@ -28,7 +29,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.alone import Child, Node, Operation
@@ -38,10 +38,6 @@ LAUNCH_DEPTH: Final = 1024
 """Launches of a process that may be pending; the next call blocks."""
 Span = tuple[float, float]
 """Start and end, microseconds since the hosts began."""
-
-
-class NeverEnds(InputError):
-    """Host threads of a program wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +53,6 @@ class IdleGpu:
         Args:
             threads: operations by host thread.
             host_scale: factor on all host times.
-
-        Raises:
-            NeverEnds: some of its threads never go on.
         """
         return _Run(self, threads, host_scale).played()
 
@@ -187,7 +180,10 @@ class _Run:
         """Play it to its end."""
         for t in range(len(self._threads)):
             self._turn(t, 0.0)
-        while self._events:
+        now_us = 0.0
+        while self._events or self._blocked:
+            if not self._events:
+                self._stop_waiting(now_us)
             _, what, number, now_us = heapq.heappop(self._events)
             if what == _HOST:
                 self._step(number, now_us)
@@ -196,8 +192,6 @@ class _Run:
             else:
                 self._kernels.pop(number, None)
                 self._end(self._launches[number], self._launches[number].end_us)
-        if self._blocked:
-            raise NeverEnds(f"host threads {sorted(self._blocked)} wait for each other without end")
         return Played(self._host_us, self._passed)
 
     def _at(self, us: float, what: int, number: int) -> None:
@@ -260,6 +254,13 @@ class _Run:
             for t in [t for t in self._blocked if self._may_pass(self._threads[t][len(self._passed[t])])]:
                 self._blocked.remove(t)
                 self._at(now_us, _HOST, t)
+
+    def _stop_waiting(self, now_us: float) -> None:
+        """Nothing happens any more, but a thread waits for an event that is recorded behind it: it goes on."""
+        t = min(self._blocked)
+        for mark in self._threads[t][len(self._passed[t])].after:
+            self._marked.setdefault(mark, None)
+        self._wake(now_us)
 
     # ---- the device --------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.specs import Copies, GpuSpec, load_gpu
@@ -135,18 +134,3 @@ def test_drawn_programs_take_as_long_as_on_the_device() -> None:
 def test_many_drawn_programs_take_as_long_as_on_each_device(device: str) -> None:
     for seed in range(400):
         check(Dice(seed).problem(), device, f"program {seed}")
-
-
-def test_a_program_whose_threads_wait_for_each_other_is_refused() -> None:
-    first = (Op(OpKind.WAIT, index=1), Op(OpKind.KERNEL, 1.0, PARENT, 2.0), Op(OpKind.RECORD, index=0))
-    other = (
-        Op(OpKind.WAIT, index=0, stream=1),
-        Op(OpKind.KERNEL, 1.0, PARENT, 2.0, stream=1),
-        Op(OpKind.RECORD, index=1, stream=1),
-    )
-    workload = Workload(
-        name="w", gpu="toy-4sm", source="test", kernels=(kernel("parent"),), stream_priorities=(0, 0),
-        iteration_us=(1.0,), variants=(Variant(ops=first, threads=(other,)),),
-    )  # fmt: skip
-    with pytest.raises(InputError, match=r"workload w: host threads \[0, 1\] wait for each other without end"):
-        one_job(workload, WIDE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import Copies, load_gpu
 from gpusched_env.workload.alone import AloneNode, AloneOp
 from gpusched_env.workload.idle_gpu import IdleGpu, Span
@@ -83,8 +82,8 @@ def test_a_graph_beside_a_kernel_and_a_kernel_with_a_child() -> None:
     assert spans([parent, op(Kind.KERNEL, 0.0, 1.0)])[0][1] == (14.0, 15.0)
 
 
-def test_threads_that_wait_for_each_other_are_refused() -> None:
+def test_a_wait_for_what_comes_behind_it_is_passed() -> None:
     one = [op(Kind.KERNEL, 1.0, 1.0, after=(1,), mark=0)]
-    other = [op(Kind.KERNEL, 1.0, 1.0, after=(0,), mark=1)]
-    with pytest.raises(InputError, match=r"host threads \[0, 1\] wait for each other"):
-        IdleGpu(GPU).play([one, other])
+    other = [op(Kind.KERNEL, 2.0, 1.0, 1, after=(0,), mark=1)]
+    # Both wait from 2 on; the first goes on then, and the second waits for that.
+    assert spans(one, other) == [[(4.0, 5.0)], [(6.5, 7.5)]]
