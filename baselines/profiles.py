@@ -49,8 +49,9 @@ def alone(problem: Problem, tenant: int, jobs: int) -> Problem:
     """The problem of one tenant that runs ``jobs`` jobs one after the other, with the GPU to itself."""
     program = problem.programs[tenant]
     changed = msgspec.structs.replace(program.tenant, arrivals=ClosedLoop(), jobs=jobs)
+    lone = dataclasses.replace(program, tenant=changed, replay=None)
     scenario = msgspec.structs.replace(problem.scenario, tenants=(changed,), horizon_us=math.inf, workload_sets=None)
-    return dataclasses.replace(problem, scenario=scenario, programs=(dataclasses.replace(program, tenant=changed),))
+    return dataclasses.replace(problem, scenario=scenario, programs=(lone,))
 
 
 def _means(samples: list[list[float]]) -> NDArray[np.float64]:

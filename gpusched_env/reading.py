@@ -7,6 +7,7 @@ right: the closest known name, the kinds there are with their fields, the values
 from __future__ import annotations
 
 import contextlib
+import csv
 import gzip
 import io
 import re
@@ -108,22 +109,37 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: no UTF-8 text ({error})") from error
 
 
-def unzipped(data: bytes, where: str) -> bytes:
+def unzipped(data: bytes, where: str, most: int = MOST_UNZIPPED) -> bytes:
     """``data`` as it was before gzip, or as it is if it is not gzipped.
 
     Raises:
-        InputError: damaged, truncated, or larger than :data:`MOST_UNZIPPED`; ``where`` names the file.
+        InputError: damaged, truncated, or larger than ``most`` bytes; ``where`` names the file.
     """
     if data[:2] != b"\x1f\x8b":
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            whole = file.read(MOST_UNZIPPED + 1)
+            whole = file.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{where}: damaged or truncated gzip data ({error})") from error
-    if len(whole) > MOST_UNZIPPED:
-        raise InputError(f"{where}: more than {MOST_UNZIPPED} bytes once it is unzipped")
+    if len(whole) > most:
+        raise InputError(f"{where}: more than {most} bytes once it is unzipped")
     return whole
+
+
+def table_rows(data: bytes, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines of comma-separated values, each with its number, without empty ones; what is no UTF-8 is replaced.
+
+    Raises:
+        InputError: a field is longer than Python's 131,072 characters, or quoted wrongly; names file and line.
+    """
+    rows = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "replace", newline=""))
+    try:
+        for cells in rows:
+            if cells:
+                yield rows.line_num, cells
+    except csv.Error as error:
+        raise InputError(f"{where}: line {rows.line_num}: no comma-separated values ({error})") from error
 
 
 def check_unzipped(archive: zipfile.ZipFile, size: int, where: str) -> None:

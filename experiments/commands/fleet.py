@@ -92,7 +92,7 @@ def _problem(options: FleetOptions) -> FleetProblem:
     from gpusched_env.experiments.fleet.levels import SmallFleet
     from gpusched_env.fleet.problem import FleetProblem, GpuKind
     from gpusched_env.workload.fleet.generated import DAY_US, MOST_GB, FleetTrace
-    from gpusched_env.workload.fleet.importing import read_pai, read_philly
+    from gpusched_env.workload.fleet.importing import Imported, read_pai, read_philly
 
     if options.pai is not None and options.philly is not None:
         raise InputError("--pai and --philly: a fleet has the jobs of one trace")
@@ -103,13 +103,16 @@ def _problem(options: FleetOptions) -> FleetProblem:
         return SmallFleet(gpus=gpus, jobs=wanted, seconds=options.seconds, rates=options.rates).problem(options.seed)
     if options.seconds is not None or options.blocks:
         raise InputError("--blocks needs --seconds, without --pai and --philly: jobs of traces have no programs")
+    imported = Imported()
     if options.pai is not None:
-        name, jobs = "Jobs of Alibaba's trace", read_pai(*options.pai)
+        name, jobs = "Jobs of Alibaba's trace", read_pai(*options.pai, imported)
     elif options.philly is not None:
-        name, jobs = "Jobs of Philly's trace", read_philly(options.philly)
+        name, jobs = "Jobs of Philly's trace", read_philly(options.philly, imported=imported)
     else:
         trace = FleetTrace(days=options.days, scale=options.scale)
         name, jobs = "Drawn jobs", trace.draw(options.seed)
+    if imported.left_out:
+        typer.echo(f"{name}: {imported.said()}", err=True)
     kinds = (GpuKind("V100M32", options.gpus or 6500, MOST_GB),)
     return FleetProblem(name, jobs, kinds, shipped_rates(options.rates), round(options.days * DAY_US))
 

@@ -168,16 +168,20 @@ def _more(scenario: Scenario, layout: ActionLayout) -> list[str]:
 
 def _tenant_row(row: int, tenant: Tenant) -> str:
     fields = tenant.arrivals.__struct_config__
-    given = [
-        f"{name} {getattr(tenant.arrivals, name):g}"
-        for name in tenant.arrivals.__struct_fields__
-        if getattr(tenant.arrivals, name) != 0.0
-    ]
+    values = {name: getattr(tenant.arrivals, name) for name in tenant.arrivals.__struct_fields__}
+    given = [f"{name} {_shown(value)}" for name, value in values.items() if value]
     arrivals = ", ".join([str(fields.tag), *given])
     jobs = "no end" if tenant.jobs is None else str(tenant.jobs)
     slo = "-" if tenant.slo_us is None or tenant.slo_us == math.inf else f"{tenant.slo_us / 1e3:g} ms"
     cells = (row, tenant.name, f"`{tenant.workload}`", arrivals, jobs, tenant.priority, f"{tenant.weight:g}", slo)
     return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def _shown(value: float | str | tuple[float, ...]) -> str:
+    """A field of arrivals; of recorded times how many there are."""
+    if isinstance(value, tuple):
+        return f"({len(value)})"
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _action_rows(layout: ActionLayout, names: Sequence[str]) -> list[str]:

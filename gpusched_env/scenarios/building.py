@@ -31,6 +31,7 @@ from gpusched_env.scenarios.serving_engine import engine_of, steps_of
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scenarios.stretch import slowed, stretched
 from gpusched_env.scenarios.tenant_program import TenantProgram, of_a_job
+from gpusched_env.workload.arrivals import Trace
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.dependent import is_chain, random_chain
 from gpusched_env.workload.idle_gpu import IdleGpu, Span
@@ -39,6 +40,7 @@ from gpusched_env.workload.irregular.workload import irregular
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.traces.replay import Replay, replay_of
 from gpusched_env.workload.workload import OpKind, Workload, is_workload_path, read_workload
 
 
@@ -108,7 +110,8 @@ def build_problem(
     streams += [Stream(-1, 0) for _ in range(scenario.streams)]
     gaps: list[list[float]] = [[] for _ in range(len(profiles) + len(graphs))]
     programs = tuple(
-        _program(tenant, compiler, gaps, scenario) for tenant, compiler in zip(scenario.tenants, compilers, strict=True)
+        _program(tenant, compiler, gaps, scenario, _replay(scenario.name, row, tenant))
+        for row, (tenant, compiler) in enumerate(zip(scenario.tenants, compilers, strict=True))
     )
     problem = Problem(
         scenario=msgspec.structs.replace(scenario, window=None),
@@ -177,11 +180,23 @@ def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, l2_recorded: bo
     return profile_kernel(kernel, recorded_on, gpu, l2_recorded=l2_recorded)
 
 
-def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], scenario: Scenario) -> TenantProgram:
+def _replay(scenario: str, row: int, tenant: Tenant) -> Replay | None:
+    """What a tenant's arrivals play, if they are a trace."""
+    if not isinstance(tenant.arrivals, Trace):
+        return None
+    try:
+        return replay_of(tenant.arrivals)
+    except InputError as error:
+        raise InputError(f"scenario {scenario}: tenants[{row}].arrivals: {error}") from error
+
+
+def _program(
+    tenant: Tenant, compiler: Compiler, gaps: list[list[float]], scenario: Scenario, replay: Replay | None
+) -> TenantProgram:
     check_host_speed(tenant)
     workload, variation = compiler.workload, scenario.variation
     gpu = IdleGpu(compiler.gpu, scenario.launch_depth)
-    engine = engine_of(tenant, workload)
+    engine = engine_of(tenant, workload, replay)
     recorded = workload.variants if variation else workload.variants[:1]
     variants = []
     alone = []
@@ -206,6 +221,7 @@ def _program(tenant: Tenant, compiler: Compiler, gaps: list[list[float]], scenar
         alone_us=of_a_job(engine, alone),
         answer_us=of_a_job(engine, alone, answered=True),
         engine=engine,
+        replay=replay,
         footprint_bytes=workload.footprint_bytes,
         brings=brings,
         keeps=found_again,

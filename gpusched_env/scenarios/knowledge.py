@@ -220,7 +220,7 @@ def _tenant(program: TenantProgram, problem: Problem) -> TenantKnowledge:
         slo_us=math.inf if tenant.slo_us is None else tenant.slo_us,
         alone_us=program.answer_us,
         device_us=of_a_job(program.engine, [float(np.nansum(durations[ops])) for ops in launched], answered=True),
-        jobs_a_us=tenant.arrivals.jobs_a_us,
+        jobs_a_us=program.jobs_a_us,
         kernels=tuple(sorted({identity for ops in launched for identity in ops})),
         demand=job_demand(program, problem.profiled, durations, problem.gpu),
         max_batch=1 if program.engine is None else program.engine.max_batch,

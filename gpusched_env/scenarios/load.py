@@ -9,9 +9,10 @@ import msgspec
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.arrivals import ArrivalProcess
 
-RATES: Final = ("rate_per_s", "busy_rate_per_s")
+RATES: Final = ("rate_per_s", "busy_rate_per_s", "speed")
 GAPS: Final = ("period_us", "think_us")
-"""Fields of arrivals that say how often; bursts keep their sizes, busy and calm times their lengths."""
+"""Fields of arrivals that say how often; bursts keep their sizes, busy and calm times their lengths, a trace what is cut out of
+it."""
 
 
 def loaded(scenario: Scenario) -> Scenario:

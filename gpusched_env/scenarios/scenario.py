@@ -1,7 +1,7 @@
 """Scenarios: validated data that names a GPU, tenants and what a scheduler may do.
 
-Files are YAML, the shipped ones in this folder; unknown keys are rejected. Paths in a file, of workloads and of a GPU,
-are relative to it. The same object drives the command line, ``gym.make`` keyword arguments and the devices.
+Files are YAML, the shipped ones in this folder; unknown keys are rejected. Paths in a file, of workloads, traces and a
+GPU, are relative to it. The same object drives the command line, ``gym.make`` keyword arguments and the devices.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
+from gpusched_env.workload.arrivals import Trace
 from gpusched_env.workload.cores.spec import CpuCores, problem_with_cores
 from gpusched_env.workload.dependent import chain_of, is_chain
 from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
@@ -238,7 +239,13 @@ def _read(file: Path) -> Scenario:
                 raise InputError(f"{file}: {place}.workload: no such file: {name}")
         elif name not in recorded_names():
             raise InputError(f"{file}: {place}.workload: unknown {name!r}; {did_you_mean(name, recorded_names())}")
-        return msgspec.structs.replace(user, workload=name)
+        arrivals = user.arrivals
+        if isinstance(arrivals, Trace) and arrivals.file is not None:
+            played = str(file.parent / arrivals.file)
+            if not Path(played).is_file():
+                raise InputError(f"{file}: {place}.arrivals.file: no such file: {played}")
+            arrivals = msgspec.structs.replace(arrivals, file=played)
+        return msgspec.structs.replace(user, workload=name, arrivals=arrivals)
 
     def with_paths(variants: tuple[Variant, ...], place: str) -> tuple[Variant, ...]:
         return tuple(

@@ -4,14 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
 from gpusched_env.workload.batching import Batching
-from gpusched_env.workload.lengths import lengths
+from gpusched_env.workload.lengths import Lengths, Recorded, lengths
 from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.traces.replay import Replay
 from gpusched_env.workload.workload import Variant, Workload
+
+
+NO_ENGINE: Final = dict.fromkeys(
+    (
+        "max_batch", "cache_tokens", "longest_prefill", "prompts", "answers", "recorded_prompts", "recorded_answers",
+    ), 0
+)  # fmt: skip
+"""What :func:`gpusched_env.workload.host.program` has of a tenant that serves jobs one at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What a serving engine is asked: lengths in tokens."""
+
+    prompts: NDArray[np.int64]
+    answers: NDArray[np.int64]
+    """Equally likely ones, or those of the requests of a trace, one after another."""
+    recorded_prompts: bool
+    recorded_answers: bool
+
+    @property
+    def longest(self) -> int:
+        """Tokens in the cache of a request at its end, at most; the last of an answer is never fed back, so that it
+        needs no place."""
+        if self.recorded_prompts and self.recorded_answers:
+            return int((self.prompts + self.answers).max()) - 1
+        return int(self.prompts.max() + self.answers.max()) - 1
+
+    def steps_up_to(self, batch: int, tokens: int) -> float:
+        """Prefills (``batch`` 0), or decode steps, of at most so many tokens that a mean request has alone."""
+        if batch == 0:
+            return float(np.mean(self.prompts <= tokens))
+        # A decode step for each token of the answer but the first, which the prefill yields.
+        room, further = np.maximum(tokens - self.prompts, 0), self.answers - 1
+        if self.recorded_prompts and self.recorded_answers:
+            return float(np.mean(np.minimum(room, further)))
+        # Of every prompt with every answer: the sum of min(room, further) over all answers, by their order.
+        further = np.sort(further)
+        below = np.searchsorted(further, room)
+        sums = np.concatenate([[0], np.cumsum(further)])
+        total = int((sums[below] + room * (len(further) - below)).sum())
+        return total / (len(room) * len(further))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +65,7 @@ class Engine:
 
     max_batch: int
     cache_tokens: int
-    prompts: tuple[int, ...]
-    answers: tuple[int, ...]
-    """Equally likely lengths, tokens."""
+    asked: Asked
     sizes: tuple[tuple[int, int], ...]
     """By variant of the program: requests of a decode step and tokens of each, of a prefill 0 and its tokens. They
     ascend, so that the first that covers what runs is the smallest."""
@@ -33,6 +76,13 @@ class Engine:
     def longest_prefill(self) -> int:
         """Tokens that one prefill can process."""
         return max(tokens for batch, tokens in self.sizes if batch == 0)
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """As :data:`NO_ENGINE`."""
+        asked = self.asked
+        found = self.max_batch, self.cache_tokens, self.longest_prefill, len(asked.prompts), len(asked.answers)
+        return dict(zip(NO_ENGINE, (*found, int(asked.recorded_prompts), int(asked.recorded_answers)), strict=True))
 
 
 def steps_of(workload: Workload) -> tuple[Variant, ...]:
@@ -46,12 +96,12 @@ def _size(variant: Variant) -> tuple[int, int]:
     return variant.step.size
 
 
-def engine_of(tenant: Tenant, workload: Workload) -> Engine | None:
-    """The engine that a tenant is; ``None``: it is none.
+def engine_of(tenant: Tenant, workload: Workload, replay: Replay | None) -> Engine | None:
+    """The engine that a tenant is, with what its arrivals play; ``None``: it is none.
 
     Raises:
-        InputError: its workload has not recorded the steps that it may need, its cache is too small for a request, or
-            it has an ``iteration_us``, where steps differ in length.
+        InputError: its workload has not recorded the steps that it may need, its cache is too small for a request, its
+            arrivals have no lengths that it asks for, or it has an ``iteration_us``, where steps differ in length.
     """
     batching = tenant.batching
     if batching is None:
@@ -62,28 +112,38 @@ def engine_of(tenant: Tenant, workload: Workload) -> Engine | None:
             f"{where}: iteration_us is {tenant.iteration_us:g}, but steps of a serving engine differ in length; "
             "leave it out, or set host_us"
         )
-    prompts, answers = lengths(batching.prompt), lengths(batching.answer)
+    asked = Asked(
+        _lengths(f"{where}: batching.prompt", batching.prompt, None if replay is None else replay.prompts),
+        _lengths(f"{where}: batching.answer", batching.answer, None if replay is None else replay.answers),
+        isinstance(batching.prompt, Recorded),
+        isinstance(batching.answer, Recorded),
+    )
     sizes = tuple(_size(variant) for variant in steps_of(workload))
-    _check_cache(where, batching, prompts, answers)
-    _check_steps(where, tenant, batching, sizes, prompts, answers)
+    if batching.cache_tokens < asked.longest:
+        raise InputError(
+            f"{where}: batching.cache_tokens is {batching.cache_tokens}, but a request of prompt and answer needs up "
+            f"to {asked.longest}; set it to that at least, or shorten prompt or answer (most)"
+        )
+    _check_steps(where, tenant, batching, sizes, asked)
     return Engine(
         max_batch=batching.max_batch,
         cache_tokens=batching.cache_tokens,
-        prompts=prompts,
-        answers=answers,
+        asked=asked,
         sizes=sizes,
-        repeats=_alone(sizes, prompts, answers),
+        repeats=_alone(sizes, asked),
     )
 
 
-def _check_cache(where: str, batching: Batching, prompts: Sequence[int], answers: Sequence[int]) -> None:
-    # The last token of an answer is never fed back, so that it needs no place.
-    most = max(prompts) + max(answers) - 1
-    if batching.cache_tokens < most:
+def _lengths(where: str, of: Lengths, recorded: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Those of a distribution, or recorded ones."""
+    if not isinstance(of, Recorded):
+        return np.array(lengths(of), np.int64)
+    if recorded is None:
         raise InputError(
-            f"{where}: batching.cache_tokens is {batching.cache_tokens}, but a request of {max(prompts)} tokens with "
-            f"an answer of {max(answers)} needs {most}; set it to that at least, or shorten prompt or answer"
+            f"{where} is recorded, but nothing has recorded it; the tenant needs arrivals of the kind trace, whose "
+            "file has lengths, or lengths of another kind"
         )
+    return recorded if of.most is None else np.minimum(recorded, of.most)
 
 
 def _check_steps(
@@ -91,22 +151,22 @@ def _check_steps(
     tenant: Tenant,
     batching: Batching,
     sizes: Sequence[tuple[int, int]],
-    prompts: Sequence[int],
-    answers: Sequence[int],
+    asked: Asked,
 ) -> None:
+    prompt, answer = int(asked.prompts.max()), int(asked.answers.max())
     prefills = [tokens for batch, tokens in sizes if batch == 0]
     decodes = [size for size in sizes if size[0] > 0]
     wants = f"{where} has batching, but workload {tenant.workload}"
-    if not prefills or (not decodes and max(answers) > 1):
+    if not prefills or (not decodes and answer > 1):
         missing = "prefill" if not prefills else "decode"
         raise InputError(f"{wants} has no variant whose step is a {missing}; record one, or leave batching out")
-    if max(prompts) > max(prefills):
+    if prompt > max(prefills):
         raise InputError(
-            f"{wants} has no prefill of {max(prompts)} tokens, the longest of batching.prompt; the longest recorded "
+            f"{wants} has no prefill of {prompt} tokens, the longest of batching.prompt; the longest recorded "
             f"one has {max(prefills)}: record a longer one, or shorten prompts to that"
         )
-    context = max(prompts) + max(answers) - 1
-    if max(answers) > 1 and not any(batch >= batching.max_batch and held >= context for batch, held in decodes):
+    context = asked.longest
+    if answer > 1 and not any(batch >= batching.max_batch and held >= context for batch, held in decodes):
         recorded = ", ".join(f"{batch} x {held}" for batch, held in decodes)
         raise InputError(
             f"{wants} has no decode step of {batching.max_batch} requests (batching.max_batch) with {context} tokens "
@@ -115,16 +175,9 @@ def _check_steps(
         )
 
 
-def _alone(sizes: Sequence[tuple[int, int]], prompts: Sequence[int], answers: Sequence[int]) -> tuple[float, ...]:
+def _alone(sizes: Sequence[tuple[int, int]], asked: Asked) -> tuple[float, ...]:
     """How often a mean request repeats each step alone: a prefill, then a decode step for each further token."""
-    prompt, further = np.array(prompts), np.array(answers) - 1
-
-    def up_to(batch: int, tokens: int) -> float:
-        """Prefills, or decode steps, of at most so many tokens that a mean request has."""
-        if batch == 0:
-            return float(np.mean(prompt <= tokens))
-        return float(np.mean(np.clip(tokens - prompt[:, None], 0, further)))
-
+    up_to = asked.steps_up_to
     covered = {0: 0, 1: 0}
     found = []
     for batch, tokens in sizes:

@@ -56,7 +56,7 @@ def _tenant(tenant: Tenant, factor: float) -> Tenant:
 
 def _arrivals(arrivals: ArrivalProcess, factor: float) -> ArrivalProcess:
     later: ArrivalProcess = _times(arrivals, factor, "start_us", "think_us", "period_us", "calm_us", "busy_us")
-    return _times(later, 1.0 / factor, "rate_per_s", "busy_rate_per_s")
+    return _times(later, 1.0 / factor, "rate_per_s", "busy_rate_per_s", "speed")
 
 
 def _times(struct: S, factor: float, *names: str) -> S:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpusched_env.scenarios.program import JobProgram
-from gpusched_env.scenarios.serving_engine import Engine
+from gpusched_env.scenarios.serving_engine import NO_ENGINE, Engine
 from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.traces.replay import Replay
 from gpusched_env.workload.workload import Workload
 
 
@@ -28,12 +29,24 @@ class TenantProgram:
     """The same up to what its objective is about: its completion, of an engine's request the first token."""
     engine: Engine | None = None
     """The serving engine that it is; ``None``: jobs are served one at a time."""
+    replay: Replay | None = None
+    """What its arrivals play, if they are a trace."""
     footprint_bytes: int = 0
     """That an iteration touches; 0: not known."""
     brings: float = 1.0
     """What its kernels bring into the L2, as a share of the DRAM traffic of their profiles."""
     keeps: bool = False
     """Whether it finds all of its data in the L2 again when nobody else runs: it brings in what it has lost only."""
+
+    @property
+    def jobs_a_us(self) -> float:
+        """Mean rate of its arrivals; 0 where it is not the process that says how often."""
+        return self.tenant.arrivals.jobs_a_us if self.replay is None else self.replay.jobs_a_us
+
+    @property
+    def engine_numbers(self) -> dict[str, int]:
+        """Its engine, as :func:`gpusched_env.workload.host.program` has it."""
+        return NO_ENGINE if self.engine is None else self.engine.numbers
 
     @property
     def turnaround_slo_us(self) -> float | None:

@@ -5,17 +5,21 @@ All randomness is uniform draws (``Generator.random``), one a decision: exponent
 
 from __future__ import annotations
 
-from typing import Annotated
+import itertools
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from gpusched_env.errors import InputError
+from gpusched_env.workload.steps import Count
 
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 MOST_JOBS = 2**24
 """In the system at once, of all tenants: 2 GB of them."""
+MOST_US = 1e12
+"""Of a recorded time: 11 days."""
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,7 +110,45 @@ class Backlog(_Base, frozen=True, kw_only=True, tag="backlog", tag_field="kind")
         return True
 
 
-ArrivalProcess = ClosedLoop | Poisson | Periodic | Bursts | Regimes | Backlog
+class Trace(_Base, frozen=True, kw_only=True, tag="trace", tag_field="kind"):
+    """The recorded times of a ``file``, or ``times_us``, from ``start_us`` on.
+
+    ``from_us`` to ``to_us`` is cut out of the trace, and what it is played at is its own rate or ``mean_rate_per_s``,
+    times ``speed``. An episode plays its first part, or where ``window`` is ``drawn`` a part that its seed draws. At
+    its end the trace ``ends``, or it ``repeats``. Of a file with several ``task`` names one. Requests have recorded
+    lengths too, which ``batching`` asks for by the kind ``recorded``, in the file or in ``prompts`` and ``answers``.
+    """
+
+    file: str | None = None
+    times_us: Annotated[tuple[Annotated[float, Meta(ge=0, le=MOST_US)], ...], Meta(max_length=2**20)] = ()
+    """In order."""
+    prompts: tuple[Count, ...] = ()
+    answers: tuple[Count, ...] = ()
+    """Tokens of each request; empty: not recorded."""
+    task: str | None = None
+    from_us: NonNegative = 0.0
+    to_us: Positive | None = None
+    """``None``: a mean gap after the last one."""
+    mean_rate_per_s: Positive | None = None
+    speed: Positive = 1.0
+    window: Literal["first", "drawn"] = "first"
+    at_end: Literal["ends", "repeats"] = "ends"
+
+    def __post_init__(self) -> None:
+        if (self.file is None) == (not self.times_us):
+            raise ValueError("a trace has a file or times_us, one of them")
+        if self.file is not None and (self.prompts or self.answers):
+            raise ValueError("prompts and answers belong to times_us, those of a file are in the file")
+        if any(before > after for before, after in itertools.pairwise(self.times_us)):
+            raise ValueError("times_us must be in order")
+        for name, found in (("prompts", self.prompts), ("answers", self.answers)):
+            if found and len(found) != len(self.times_us):
+                raise ValueError(f"{name} has {len(found)} lengths, must have {len(self.times_us)}, as times_us")
+        if self.to_us is not None and self.to_us <= self.from_us:
+            raise ValueError(f"to_us is {self.to_us:g}, must be after from_us {self.from_us:g}")
+
+
+ArrivalProcess = ClosedLoop | Poisson | Periodic | Bursts | Regimes | Backlog | Trace
 
 
 def too_many_jobs(scenario: str, time_us: float) -> InputError:

@@ -22,7 +22,7 @@ QUANTILES: Final = 256
 class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="values", tag_field="kind"):
     """One of these, each as likely: lengths of a trace, or a single one."""
 
-    values: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=4096)]
+    values: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=2**20)]
 
 
 class Lognormal(
@@ -50,10 +50,17 @@ class Geometric(
     most: Count
 
 
-Lengths = Values | Lognormal | Geometric
+class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="recorded", tag_field="kind"):
+    """The request's own, recorded with its arrival (arrivals of the kind ``trace``), clipped to ``most``."""
+
+    most: Count | None = None
 
 
-def lengths(drawn: Lengths) -> tuple[int, ...]:
+Drawn = Values | Lognormal | Geometric
+Lengths = Drawn | Recorded
+
+
+def lengths(drawn: Drawn) -> tuple[int, ...]:
     """The equally likely lengths that stand for a distribution, tokens."""
     middles = [(part + 0.5) / QUANTILES for part in range(QUANTILES)]
     match drawn:

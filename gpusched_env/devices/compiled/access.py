@@ -107,6 +107,12 @@ def lengths(w, number):
 
 
 @inlined
+def recorded(w, number):
+    """Times of requests in traces."""
+    return _number(problem(w).recorded_at, number).value
+
+
+@inlined
 def sm_ids(w, rank):
     return _number(problem(w).sm_ids_at, rank).value
 

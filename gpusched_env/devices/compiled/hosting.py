@@ -18,6 +18,7 @@ from gpusched_env.devices.compiled.access import (
     problem,
     programs,
     randoms,
+    recorded,
     streams,
     thread_ops,
     threads,
@@ -91,12 +92,15 @@ def _draw_variant(w, tenant, u):
     return variants(w, p.first_variant + int(u * p.variants))
 
 
-@on_records(host.draw_length)
-def _draw_length(w, tenant, which, u):
+@on_records(host.length)
+def _length(w, tenant, which, place):
     p = programs(w, tenant)
-    if which == PROMPT:
-        return lengths(w, p.first_prompt + int(u * p.prompts))
-    return lengths(w, p.first_answer + int(u * p.answers))
+    return lengths(w, place + (p.first_prompts if which == PROMPT else p.first_answers))
+
+
+@on_records(host.recorded_ps)
+def _recorded_ps(w, tenant, place):
+    return recorded(w, programs(w, tenant).first_recorded + place)
 
 
 @on_records(host.covering)

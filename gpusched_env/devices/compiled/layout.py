@@ -35,7 +35,7 @@ PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
     (I8, "schedules preempts partitions rejects synchronises reshapes throttles tiled margin edge_margin"),
     (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
-    (I8, "stream_rows_at forms_at lengths_at"),
+    (I8, "stream_rows_at forms_at lengths_at recorded_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
     (I8, "graph_gap_beside_ps reset_ps child_launch_ps horizon_ps decision_ps window_sync_ps window_depth own_streams"),
     (I8, "arrivals_until_ps wait_kernel_ps queue_period_ps held_queues throttle_ps restart_ps"),
@@ -89,7 +89,8 @@ VARIANT = _record((I8, "first_op device_ops marks first_thread_ops batch tokens"
 
 PROGRAM = _record(
     (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark keeps"),
-    (I8, "max_batch cache_tokens longest_prefill first_prompt prompts first_answer answers"),
+    (I8, "max_batch cache_tokens longest_prefill first_prompts prompts first_answers answers"),
+    (I8, "recorded_prompts recorded_answers first_recorded times span_ps drawn repeats"),
     (
         F8,
         "weight slo_us alone_us answer_us device_us jobs_a_us "
@@ -98,7 +99,8 @@ PROGRAM = _record(
 )
 """A tenant. ``arrivals``: a code of :mod:`gpusched_env.workload.host`; ``jobs``: -1 without a limit; ``slo_us``:
 ``inf`` without one; then where its threads and marks begin among those of all tenants; ``max_batch``: of a serving
-engine, 0 if it is none; ``first_prompt``, ``first_answer``: where the lengths that it draws from begin in a table;
+engine, 0 if it is none; ``first_prompts``, ``first_answers``: where the lengths that it draws from begin in a table, or
+takes one after another (``recorded_*``: 1); ``first_recorded``: where the ``times`` of its trace begin in a table;
 ``keeps``, ``brings``: as of :class:`~gpusched_env.scenarios.tenant_program.TenantProgram`."""
 
 STREAM_ROW = _record((I8, "tenant priority in_line windowed mask_first mask_sms"))
@@ -159,7 +161,7 @@ CLIENT = _record(
     (I8, "answered running cached prefills prefill_left"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
-    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until"),
+    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until trace_first trace_from_ps"),
     (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
     (F8, "brought_bytes seen_bytes missing"),
@@ -171,7 +173,8 @@ Jobs are numbered in order of arrival: ``first`` is the oldest that is not gone,
 ``arrived`` the next to arrive, ``until`` the first that a closed loop does not send any more (below 0: no limit);
 ``host_job`` is in service (-1: none), ``busy`` of its threads have not done with it.
 ``outstanding``: operations of its hosts that have not finished; ``at_work``: threads that spend host time, where that
-slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy times; ``pause_ps``: what its host sleeps
+slows other tenants'; ``regime``: of arrivals whose rate switches, 1 in busy times; ``trace_*``: where in its trace the
+episode begins; ``pause_ps``: what its host sleeps
 before a job, ``owed_ps``: what is added to that, once; ``holds_lock``: the bandwidth lock; ``answered``: jobs that have
 completed, or requests that have their first token; ``running``, ``cached``: requests that an engine runs, and their
 tokens in its cache; ``prefills``: 1 while its step is a prefill; ``prefill_left``: tokens to prefill after that.

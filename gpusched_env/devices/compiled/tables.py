@@ -60,6 +60,7 @@ class ProblemTables:
     stream_rows: Record
     forms: Record
     lengths: Record
+    recorded: Record
     marks: int
     """Marks of all tenants."""
     operations: tuple[HostOp | None, ...]
@@ -104,7 +105,8 @@ class _Tabulation:
         kernels["first_form"][: len(counts)] = np.cumsum(counts) - counts
         programs = np.zeros(len(problem.programs), PROGRAM)
         factors: list[float] = []
-        lengths: list[int] = []
+        lengths: list[NDArray[np.int64]] = []
+        recorded: list[NDArray[np.int64]] = []
         threads = marks = 0
         for row, program in enumerate(problem.programs):
             _fill_program(programs[row], program, problem.knowledge.tenants[row])
@@ -118,9 +120,12 @@ class _Tabulation:
             for job, size in zip(program.variants, program.sizes, strict=True):
                 self._add_variant(job, int(record["threads"]), size)
             if program.engine is not None:
-                for name, drawn in (("prompt", program.engine.prompts), ("answer", program.engine.answers)):
-                    record[f"first_{name}"], record[f"{name}s"] = len(lengths), len(drawn)
-                    lengths += drawn
+                for name in ("prompts", "answers"):
+                    record[f"first_{name}"] = sum(map(len, lengths))
+                    lengths.append(getattr(program.engine.asked, name))
+            if program.replay is not None:
+                record["first_recorded"] = sum(map(len, recorded))
+                recorded.append(program.replay.times_ps)
         held = {
             op.stream
             for program in problem.programs
@@ -138,7 +143,8 @@ class _Tabulation:
             "factors": np.array([(factor,) for factor in factors], REAL),
             "afters": _numbers(self._afters or [0]),
             "forms": _numbers(forms or [0]),
-            "lengths": _numbers(lengths or [0]),
+            "lengths": _numbers(np.concatenate(lengths or [[0]])),
+            "recorded": _numbers(np.concatenate(recorded or [[0]])),
             "sm_ids": _numbers(sm_order(problem.gpu).tolist()),
             "stream_rows": np.array(
                 [
@@ -229,8 +235,8 @@ def _in_forms(problem: Problem, op: HostOp) -> list[Kernel]:
     return [own.kernel, *(problem.kernels[form].kernel for form in own.forms)]
 
 
-def _numbers(values: list[int]) -> Record:
-    return np.array([(value,) for value in values], NUMBER)
+def _numbers(values: list[int] | NDArray[np.int64]) -> Record:
+    return np.array(values, np.int64).view(NUMBER)
 
 
 def _problem(problem: Problem) -> Record:
@@ -321,8 +327,5 @@ def _fill_program(row: np.void, program: TenantProgram, known: TenantKnowledge) 
     row["alone_us"], row["answer_us"] = program.alone_us, program.answer_us
     row["device_us"], row["jobs_a_us"] = known.device_us, known.jobs_a_us
     row["footprint_bytes"], row["brings"], row["keeps"] = program.footprint_bytes, program.brings, program.keeps
-    for name, value in arrival_numbers(tenant.arrivals).items():
+    for name, value in (arrival_numbers(tenant.arrivals, program.replay) | program.engine_numbers).items():
         row[name] = value
-    if program.engine is not None:
-        for name in ("max_batch", "cache_tokens", "longest_prefill"):
-            row[name] = getattr(program.engine, name)

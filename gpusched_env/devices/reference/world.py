@@ -68,6 +68,10 @@ class Client:
     asleep_until_ps: int = host.AWAKE
     throttled_ps: int = -NEVER
     """When it was last throttled."""
+    trace_first: int = 0
+    """Request of its trace that is the episode's first."""
+    trace_from_ps: int = 0
+    """Time of its trace at which the episode begins."""
     regime: int = 0
     """Of arrivals whose rate switches: 1 in busy times."""
     jobs_us: float = 0.0
@@ -167,18 +171,18 @@ class World:
         self.charged_energy_j = self.charged_makespan_us = 0.0
         self.programs = [
             SimpleNamespace(
-                **host.arrival_numbers(program.tenant.arrivals),
+                **host.arrival_numbers(program.tenant.arrivals, program.replay),
+                **program.engine_numbers,
                 jobs=-1 if program.tenant.jobs is None else program.tenant.jobs,
                 slo_us=math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
                 alone_us=program.alone_us,
-                max_batch=0 if program.engine is None else program.engine.max_batch,
-                cache_tokens=0 if program.engine is None else program.engine.cache_tokens,
-                longest_prefill=0 if program.engine is None else program.engine.longest_prefill,
             )
             for program in problem.programs
         ]
-        engines = [program.engine for program in problem.programs]
-        self.lengths = [() if engine is None else (engine.prompts, engine.answers) for engine in engines]
+        asked = [None if program.engine is None else program.engine.asked for program in problem.programs]
+        self.lengths = [() if each is None else (each.prompts, each.answers) for each in asked]
+        replays = [program.replay for program in problem.programs]
+        self.recorded = [() if replay is None else replay.times_ps for replay in replays]
         self._name = problem.scenario.name
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []

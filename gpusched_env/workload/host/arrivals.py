@@ -6,8 +6,8 @@ import math
 
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import to_ps
-from gpusched_env.workload.host.states import ARRIVAL, BURSTS, CLOSED_LOOP, PERIODIC, POISSON, REGIMES
-from gpusched_env.workload.host.world import client, program, rules, set_timer, uniform
+from gpusched_env.workload.host.states import ARRIVAL, BURSTS, CLOSED_LOOP, PERIODIC, POISSON, REGIMES, TRACE
+from gpusched_env.workload.host.world import client, program, recorded_ps, rules, set_timer, uniform
 
 
 @procedure
@@ -43,7 +43,45 @@ def begin(w, tenant):
     if p.arrivals == POISSON or p.arrivals == BURSTS:
         # Times are added as whole numbers: a late start does not round the gap.
         first_ps += to_ps(exponential_us(uniform(w, tenant, 0), p.rate_per_s))
+    if p.arrivals == TRACE:
+        open_trace(w, tenant)
+        first_ps = next_recorded_ps(w, tenant)
     send_at(w, tenant, first_ps)
+
+
+@procedure
+def open_trace(w, tenant):
+    """Where in its trace a tenant begins: at its beginning, or at a time that is drawn. A trace that repeats goes on
+    from there over its end; of one that ends there is enough left for the episode, if it is long enough."""
+    p = program(w, tenant)
+    c = client(w, tenant)
+    from_ps = 0
+    if p.drawn == 1:
+        room_ps = p.span_ps
+        if p.repeats == 0:
+            room_ps = max(0, room_ps - min(rules(w).arrivals_until_ps, to_ps(rules(w).horizon_us)))
+        from_ps = int(uniform(w, tenant, 0) * room_ps)
+    c.trace_from_ps = from_ps - to_ps(p.start_us)
+    low = 0
+    high = p.times
+    while low < high:
+        middle = (low + high) // 2
+        if recorded_ps(w, tenant, middle) < from_ps:
+            low = middle + 1
+        else:
+            high = middle
+    c.trace_first = low
+
+
+@procedure
+def next_recorded_ps(w, tenant):
+    """When a tenant's next job comes by its trace; behind its end after the horizon, which ends the episode."""
+    p = program(w, tenant)
+    c = client(w, tenant)
+    place = c.trace_first + c.arrived
+    if place >= p.times and p.repeats == 0:
+        return to_ps(rules(w).horizon_us) + 1
+    return recorded_ps(w, tenant, place % p.times) + place // p.times * p.span_ps - c.trace_from_ps
 
 
 @procedure
@@ -52,6 +90,15 @@ def send_at(w, tenant, at_ps):
     if program(w, tenant).arrivals != CLOSED_LOOP and at_ps > rules(w).arrivals_until_ps:
         at_ps = max(at_ps, to_ps(rules(w).horizon_us) + 1)
     set_timer(w, ARRIVAL, tenant, at_ps)
+
+
+@procedure
+def send_next(w, tenant):
+    """The job behind one that has arrived now (in a closed loop: that is done with) arrives when it is due."""
+    if program(w, tenant).arrivals == TRACE:
+        send_at(w, tenant, next_recorded_ps(w, tenant))
+    else:
+        send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
 
 
 @procedure

@@ -6,14 +6,14 @@ import math
 
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER, to_ps
-from gpusched_env.workload.host.arrivals import gap_us, send_at
+from gpusched_env.workload.host.arrivals import send_next
 from gpusched_env.workload.host.states import ANSWER, CLOSED_LOOP, DEADLINE, GONE, HOST, NOBODY, PROMPT, WAITING
 from gpusched_env.workload.host.world import (
     client,
     draw_factor,
-    draw_length,
     draw_variant,
     job,
+    length,
     log_job,
     log_request,
     new_job,
@@ -34,8 +34,10 @@ def arrival_due(w, tenant):
     j = new_job(w, tenant, number, draw_variant(w, tenant, 0.0 if p.max_batch > 0 else u))
     j.factor = draw_factor(w, tenant, uniform(w, tenant, 1))
     if p.max_batch > 0:
-        j.prompt = draw_length(w, tenant, PROMPT, u)
-        j.answer = draw_length(w, tenant, ANSWER, uniform(w, tenant, 1))
+        recorded = c.trace_first + number
+        j.prompt = length(w, tenant, PROMPT, recorded % p.prompts if p.recorded_prompts == 1 else int(u * p.prompts))
+        u = uniform(w, tenant, 1)
+        j.answer = length(w, tenant, ANSWER, recorded % p.answers if p.recorded_answers == 1 else int(u * p.answers))
         j.tokens = 0
         j.preemptions = 0
     j.first_token_ps = NEVER
@@ -52,7 +54,7 @@ def arrival_due(w, tenant):
     if c.host_job == NOBODY:
         set_timer(w, HOST, c.first_thread, max(w.now_ps, c.asleep_until_ps))
     if p.arrivals != CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
-        send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
+        send_next(w, tenant)
 
 
 @procedure
@@ -117,7 +119,7 @@ def job_leaves(w, tenant, number):
     w.awake = 1
     more = (p.jobs < 0 or c.arrived < p.jobs) and (c.until < 0 or c.arrived < c.until)
     if p.arrivals == CLOSED_LOOP and more:
-        send_at(w, tenant, w.now_ps + to_ps(gap_us(w, tenant)))
+        send_next(w, tenant)
 
 
 @procedure

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
+from gpusched_env.workload.arrivals import (
+    ArrivalProcess,
+    Backlog,
+    Bursts,
+    ClosedLoop,
+    Periodic,
+    Poisson,
+    Regimes,
+    Trace,
+)
+from gpusched_env.workload.traces.replay import Replay
 from gpusched_env.workload.workload import OpKind
 
 RANDOM_STREAMS: Final = (1, 2)
@@ -25,13 +35,15 @@ PERIODIC: Final = 2
 BURSTS: Final = 3
 BACKLOG: Final = 4
 REGIMES: Final = 5
+TRACE: Final = 6
 
 
-def arrival_numbers(process: ArrivalProcess) -> dict[str, float]:
-    """An arrival process as the numbers that :func:`program` has."""
+def arrival_numbers(process: ArrivalProcess, replay: Replay | None = None) -> dict[str, float]:
+    """An arrival process as the numbers that :func:`program` has; ``replay``: what it plays, if it is a trace."""
     numbers = {
         "arrivals": 0.0, "start_us": process.start_us, "think_us": 0.0, "rate_per_s": 0.0, "period_us": 0.0,
-        "burst_go": 0.0, "busy_rate_per_s": 0.0, "calm_us": 0.0, "busy_us": 0.0,
+        "burst_go": 0.0, "busy_rate_per_s": 0.0, "calm_us": 0.0, "busy_us": 0.0, "times": 0, "span_ps": 0,
+        "drawn": 0, "repeats": 0,
     }  # fmt: skip
     match process:
         case ClosedLoop():
@@ -48,6 +60,10 @@ def arrival_numbers(process: ArrivalProcess) -> dict[str, float]:
             return numbers | both | {"arrivals": REGIMES, "calm_us": process.calm_us, "busy_us": process.busy_us}
         case Backlog():
             return numbers | {"arrivals": BACKLOG}
+        case Trace():
+            assert replay is not None
+            played = {"drawn": process.window == "drawn", "repeats": process.at_end == "repeats"}
+            return numbers | played | {"arrivals": TRACE, "times": len(replay.times_ps), "span_ps": replay.span_ps}
 
 
 # States of a job.

@@ -14,7 +14,8 @@ def rules(w: Any) -> Any:
 
 def program(w: Any, tenant: int) -> Any:
     """A tenant's arrivals (``arrivals`` and their numbers), ``jobs`` (-1: no end), ``slo_us``, ``alone_us``, and of a
-    serving engine ``max_batch`` (0: it is none), ``cache_tokens`` and ``longest_prefill``."""
+    serving engine ``max_batch`` (0: it is none), ``cache_tokens``, ``longest_prefill``, and how many ``prompts`` and
+    ``answers`` there are to draw from, or to take one after another (``recorded_prompts``, ``recorded_answers``: 1)."""
     return w.programs[tenant]
 
 
@@ -64,10 +65,14 @@ def draw_variant(w: Any, tenant: int, u: float) -> Any:
     return variants[int(u * len(variants))]
 
 
-def draw_length(w: Any, tenant: int, which: int, u: float) -> int:
-    """The length in tokens that the draw ``u`` picks; ``which``: of the prompt or the answer."""
-    drawn = w.lengths[tenant][which]
-    return int(drawn[int(u * len(drawn))])
+def length(w: Any, tenant: int, which: int, place: int) -> int:
+    """One of the lengths in tokens that a serving engine's requests have; ``which``: of the prompt or the answer."""
+    return int(w.lengths[tenant][which][place])
+
+
+def recorded_ps(w: Any, tenant: int, place: int) -> int:
+    """When a request of a tenant's trace comes, from the beginning of the trace."""
+    return int(w.recorded[tenant][place])
 
 
 def covering(w: Any, tenant: int, batch: int, tokens: int) -> Any:
