@@ -25,6 +25,7 @@ from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.engines import ENGINES, with_engines
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
 from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES, TILE_MOVES
+from gpusched_env.experiments.fuzz.random_traces import random_trace
 from gpusched_env.experiments.fuzz.reshaped import reshaped
 from gpusched_env.experiments.fuzz.shared_memory import CORES, beside_cores
 from gpusched_env.experiments.fuzz.throttled import THROTTLED, throttled
@@ -35,7 +36,15 @@ from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName, Reward, Scenario
 from gpusched_env.scenarios.set_up import set_up_of
-from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
+from gpusched_env.workload.arrivals import (
+    ArrivalProcess,
+    Backlog,
+    Bursts,
+    ClosedLoop,
+    Periodic,
+    Poisson,
+    Regimes,
+)
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import OpKind, Workload
 
@@ -272,7 +281,9 @@ def _arrivals(dice: Dice, job_us: float, horizon_us: float) -> ArrivalProcess:
     start_us = 0.0 if dice.chance(0.6) else dice.number(0.1, max(0.2, 0.3 * horizon_us))
     # At most about 300 jobs arrive within the horizon.
     gap_us = max(horizon_us / 300.0, job_us * dice.number(0.2, 4.0))
-    match dice.weighted({"closed": 4, "poisson": 2, "periodic": 3, "bursts": 1, "regimes": 1, "backlog": 2}):
+    match dice.weighted(
+        {"closed": 4, "poisson": 2, "periodic": 3, "bursts": 1, "regimes": 1, "trace": 1, "backlog": 2}
+    ):
         case "closed":
             think_us = 0.0 if dice.chance(0.5) else dice.number(0.1, max(0.2, job_us))
             return ClosedLoop(start_us=start_us, think_us=think_us)
@@ -287,6 +298,8 @@ def _arrivals(dice: Dice, job_us: float, horizon_us: float) -> ArrivalProcess:
             calm_per_s = 0.0 if dice.chance(0.3) else 0.5e6 / gap_us
             lasts = {"calm_us": gap_us * dice.number(0.5, 5.0), "busy_us": gap_us * dice.number(0.5, 5.0)}
             return Regimes(start_us=start_us, rate_per_s=calm_per_s, busy_rate_per_s=1.5e6 / gap_us, **lasts)
+        case "trace":
+            return replace(random_trace(dice, gap_us), start_us=start_us)
         case _:
             return Backlog(start_us=start_us)
 

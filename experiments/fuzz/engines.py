@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from gpusched_env.experiments.fuzz.case import Baseline, Case
 from gpusched_env.experiments.fuzz.dice import Dice
+from gpusched_env.experiments.fuzz.random_traces import random_trace
 from gpusched_env.workload.arrivals import Backlog, Poisson
 from gpusched_env.workload.batching import Batching
-from gpusched_env.workload.lengths import Geometric, Lengths, Lognormal, Values
+from gpusched_env.workload.lengths import Drawn, Geometric, Lengths, Lognormal, Recorded, Values
 from gpusched_env.workload.steps import Decode, Prefill, Step
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workload
@@ -64,7 +65,7 @@ def _batching(dice: Dice) -> Batching:
     )
 
 
-def _lengths(dice: Dice) -> Lengths:
+def _lengths(dice: Dice) -> Drawn:
     most = dice.integer(1, LONGEST)
     match dice.weighted({"values": 3, "lognormal": 1, "geometric": 1}):
         case "values":
@@ -76,6 +77,8 @@ def _lengths(dice: Dice) -> Lengths:
 
 
 def _most(lengths: Lengths) -> int:
+    if isinstance(lengths, Recorded):
+        return lengths.most or LONGEST
     return max(lengths.values) if isinstance(lengths, Values) else lengths.most
 
 
@@ -105,11 +108,26 @@ def _short(dice: Dice, variant: Variant) -> Variant:
 def _engine(dice: Dice, tenant: Tenant, batching: Batching, horizon_us: float) -> Tenant:
     # A tenant of its own among those that share the recorded steps.
     fewer = dice.integer(1, batching.max_batch) if dice.chance(0.3) else batching.max_batch
-    tenant = replace(tenant, batching=replace(batching, max_batch=fewer))
+    own = replace(batching, max_batch=fewer)
+    tenant = replace(tenant, batching=own)
     if dice.chance(0.3):
         return tenant
     # Requests that meet each other.
     requests = dice.log_integer(2, MOST_REQUESTS)
-    if dice.chance(0.5):
-        return replace(tenant, arrivals=Backlog(), jobs=requests)
+    match dice.pick(("backlog", "trace", "poisson")):
+        case "backlog":
+            return replace(tenant, arrivals=Backlog(), jobs=requests)
+        case "trace":
+            return _of_a_trace(dice, tenant, own, horizon_us / requests)
     return replace(tenant, arrivals=Poisson(rate_per_s=1e6 * requests / horizon_us), jobs=None)
+
+
+def _of_a_trace(dice: Dice, tenant: Tenant, batching: Batching, gap_us: float) -> Tenant:
+    """An engine whose requests have recorded lengths, of prompts, answers or both."""
+    trace = random_trace(dice, gap_us)
+    prompts, answers = (
+        tuple(dice.integer(1, _most(each)) for _ in trace.times_us) for each in (batching.prompt, batching.answer)
+    )
+    both = replace(batching, prompt=Recorded(), answer=Recorded())
+    asked = dice.pick((both, replace(batching, prompt=Recorded()), replace(batching, answer=Recorded(most=1))))
+    return replace(tenant, arrivals=replace(trace, prompts=prompts, answers=answers), batching=asked, jobs=None)

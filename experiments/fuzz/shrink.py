@@ -25,7 +25,8 @@ from gpusched_env.experiments.fuzz.trees import (
 )
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, fits, kernel_waves
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.arrivals import Bursts, Periodic, Poisson, Regimes
+from gpusched_env.workload.arrivals import Bursts, Periodic, Poisson, Regimes, Trace
+from gpusched_env.workload.traces.replay import replay_of
 from gpusched_env.workload.workload import Op, OpKind
 
 MOST_JOBS = 2000
@@ -168,6 +169,8 @@ def _is_bounded(case: Case) -> bool:
                 jobs = horizon_us * rate * 1e-6 * size
             case Regimes(rate_per_s=rate, busy_rate_per_s=busy):
                 jobs = horizon_us * max(rate, busy) * 1e-6
+            case Trace():
+                jobs = horizon_us * replay_of(tenant.arrivals).jobs_a_us + len(tenant.arrivals.times_us)
             case _:
                 jobs = 0.0
         if min(jobs, tenant.jobs or jobs) > MOST_JOBS:

@@ -16,11 +16,12 @@ from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import Reward, Scenario, load_scenario, scenario_names
 from gpusched_env.scenarios.variants import variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
-from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
+from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes, Trace
 from gpusched_env.workload.batching import Batching
 from gpusched_env.workload.irregular.name import IrregularGraph
-from gpusched_env.workload.lengths import Geometric, Lognormal, Values
+from gpusched_env.workload.lengths import Geometric, Lognormal, Recorded, Values
 from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.traces.tables import DATES, TABLES, Table
 
 SETS: tuple[SetName, ...] = ("train", "held_out")
 
@@ -67,7 +68,7 @@ workload_sets: # optional: what to train on, and what to keep for evaluation
     - chat: {workload: gpt2_decode_b8_s512, iteration_us: 3000, slo_us: 9000}
 ```
 
-Paths in a file, of workloads and of the GPU, are relative to the file. Unknown keys, kinds and wrong values are refused
+Paths in it, of workloads, traces and the GPU, are relative to the file. Unknown keys, kinds and wrong values are refused
 with the file, the field and what would be right. A file goes wherever a name does: `gpusched compare mine.yaml`,
 `load_scenario("mine.yaml")`. To have it by its name, register it; single and vector environments get an id:
 
@@ -81,6 +82,21 @@ scenario = gpusched_env.load_scenario("MyServing")
 ```
 
 Workloads need not be recorded on the scenario's GPU: they are [carried over](own-work.md#any-workload-on-any-gpu).
+"""
+
+TRACES = """\
+**Files of traces** are recognised by the columns of their lines, with a line of names (`.csv`) or as objects of JSON
+(`.jsonl`), or by the keys of a JSON document. All may be gzipped. What else is in them is ignored.
+"""
+
+DOCUMENTS = """\
+| DISB's workloads | document with `tasks`; `task` names one | `trace` in ms, `frequency` a second for `time` s | no |
+| Orion's gaps | a list of numbers | gaps in s; the first request comes at 0 | no |
+| one's own | document with one of `times_us`, `times_ms`, `times_s`, `gaps_s` | as named | `prompts`, `answers` |
+
+Times are in order, from 0 on: a file that is not sorted is refused, with the line. Dates count from the first one, and
+are UTC where they name no zone. A length of 0 counts as 1: a prefill yields a token. A file has up to 4,194,304
+requests, and what is played of it lasts up to 1e12 us. `docs/examples/chat_trace.yaml` plays a cut of Mooncake's trace.
 """
 
 WORKLOAD_SETS = """\
@@ -131,13 +147,14 @@ def document() -> str:
     parts += ["", "## A file of your own", "", OWN_FILE]
     parts += ["## Fields of a file", "", *_fields("A scenario", Scenario), *_fields("A tenant", Tenant)]
     parts += ["**Arrivals**, by `kind`, each with `start_us`, the earliest first arrival (default 0):", ""]
-    parts += [f"- {_kind(process)}" for process in (ClosedLoop, Poisson, Periodic, Bursts, Regimes, Backlog)]
+    parts += [f"- {_kind(process)}" for process in (ClosedLoop, Poisson, Periodic, Bursts, Regimes, Backlog, Trace)]
     parts += [
         "",
         *_fields("A serving engine: `batching` of a tenant ([how it serves](continuous-batching.md))", Batching),
     ]
     parts += ["**Lengths** of prompts and answers, by `kind`:", ""]
-    parts += [f"- {_kind(drawn)}" for drawn in (Values, Lognormal, Geometric)]
+    parts += [f"- {_kind(drawn)}" for drawn in (Values, Lognormal, Geometric, Recorded)]
+    parts += ["", TRACES, "| from | lines | time | lengths |", "|---|---|---|---|", *map(_format, TABLES), DOCUMENTS]
     parts += ["", *_fields("The reward: weights of the cost terms", Reward)]
     parts += _fields("The profiles that schedulers and agents are told", ProfileError)
     parts += ["## Generated workloads", "", *generated_section(), *_fields("Parameters", IrregularGraph)]
@@ -190,6 +207,13 @@ def _kind(process: type) -> str:
     given = [name for name in process.__struct_fields__ if name != "start_us"]  # type: ignore[attr-defined]
     fields = f" ({', '.join(f'`{name}`' for name in given)})" if given else ""
     return f"`{tag}`{fields}: {_one_line(inspect.getdoc(process) or '')}"
+
+
+def _format(table: Table) -> str:
+    """A row of the formats of traces."""
+    unit = "dates with a time of day" if table.unit == DATES else table.unit
+    either = ", either or none" if table.own else ""
+    return f"| {table.source} | lines | `{table.time}`, {unit} | `{table.prompt}`, `{table.answer}`{either} |"
 
 
 def _one_line(text: str) -> str:

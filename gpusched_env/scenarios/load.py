@@ -11,8 +11,8 @@ from gpusched_env.workload.arrivals import ArrivalProcess
 
 RATES: Final = ("rate_per_s", "busy_rate_per_s", "speed")
 GAPS: Final = ("period_us", "think_us")
-"""Fields of arrivals that say how often; bursts keep their sizes, busy and calm times their lengths, a trace what is cut out of
-it."""
+"""Fields of arrivals that say how often; bursts keep their sizes, busy and calm times their lengths, traces their cuts.
+"""
 
 
 def loaded(scenario: Scenario) -> Scenario:

@@ -16,7 +16,6 @@ from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.traces.replay import Replay
 from gpusched_env.workload.workload import Variant, Workload
 
-
 NO_ENGINE: Final = dict.fromkeys(
     (
         "max_batch", "cache_tokens", "longest_prefill", "prompts", "answers", "recorded_prompts", "recorded_answers",
@@ -36,12 +35,22 @@ class Asked:
     recorded_answers: bool
 
     @property
-    def longest(self) -> int:
-        """Tokens in the cache of a request at its end, at most; the last of an answer is never fed back, so that it
-        needs no place."""
-        if self.recorded_prompts and self.recorded_answers:
-            return int((self.prompts + self.answers).max()) - 1
-        return int(self.prompts.max() + self.answers.max()) - 1
+    def belong_together(self) -> bool:
+        """Whether a prompt goes with one answer, its own."""
+        return self.recorded_prompts and self.recorded_answers
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        """Prompt and answer of the request that needs most places in the cache."""
+        if not self.belong_together:
+            return int(self.prompts.max()), int(self.answers.max())
+        row = int(np.argmax(self.prompts + self.answers))
+        return int(self.prompts[row]), int(self.answers[row])
+
+    @property
+    def most_cached(self) -> int:
+        """Its places in the cache; the last token of an answer is never fed back, so that it needs none."""
+        return sum(self.longest) - 1
 
     def steps_up_to(self, batch: int, tokens: int) -> float:
         """Prefills (``batch`` 0), or decode steps, of at most so many tokens that a mean request has alone."""
@@ -49,7 +58,7 @@ class Asked:
             return float(np.mean(self.prompts <= tokens))
         # A decode step for each token of the answer but the first, which the prefill yields.
         room, further = np.maximum(tokens - self.prompts, 0), self.answers - 1
-        if self.recorded_prompts and self.recorded_answers:
+        if self.belong_together:
             return float(np.mean(np.minimum(room, further)))
         # Of every prompt with every answer: the sum of min(room, further) over all answers, by their order.
         further = np.sort(further)
@@ -119,10 +128,11 @@ def engine_of(tenant: Tenant, workload: Workload, replay: Replay | None) -> Engi
         isinstance(batching.answer, Recorded),
     )
     sizes = tuple(_size(variant) for variant in steps_of(workload))
-    if batching.cache_tokens < asked.longest:
+    if batching.cache_tokens < asked.most_cached:
+        prompt, answer = asked.longest
         raise InputError(
-            f"{where}: batching.cache_tokens is {batching.cache_tokens}, but a request of prompt and answer needs up "
-            f"to {asked.longest}; set it to that at least, or shorten prompt or answer (most)"
+            f"{where}: batching.cache_tokens is {batching.cache_tokens}, but a request of {prompt} tokens with "
+            f"an answer of {answer} needs {asked.most_cached}; set it to that at least, or shorten prompt or answer"
         )
     _check_steps(where, tenant, batching, sizes, asked)
     return Engine(
@@ -165,7 +175,7 @@ def _check_steps(
             f"{wants} has no prefill of {prompt} tokens, the longest of batching.prompt; the longest recorded "
             f"one has {max(prefills)}: record a longer one, or shorten prompts to that"
         )
-    context = asked.longest
+    context = asked.most_cached
     if answer > 1 and not any(batch >= batching.max_batch and held >= context for batch, held in decodes):
         recorded = ", ".join(f"{batch} x {held}" for batch, held in decodes)
         raise InputError(

@@ -10,7 +10,8 @@ import pytest
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.load import faster, loaded
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.workload.arrivals import ArrivalProcess
+from gpusched_env.workload.arrivals import ArrivalProcess, Trace
+from gpusched_env.workload.traces.replay import replay_of
 
 
 @pytest.mark.parametrize(
@@ -25,11 +26,17 @@ from gpusched_env.workload.arrivals import ArrivalProcess
         ({"kind": "periodic", "period_us": 90.0, "start_us": 3.0}, {"period_us": 45.0}),
         ({"kind": "closed-loop", "think_us": 40.0}, {"think_us": 20.0}),
         ({"kind": "backlog", "start_us": 7.0}, {}),
+        ({"kind": "trace", "times_us": [1.0, 3.0], "mean_rate_per_s": 5.0}, {"speed": 2.0}),
     ],
 )
 def test_twice_the_rate_is_half_the_gap(arrivals: dict[str, Any], twice: dict[str, Any]) -> None:
     process: ArrivalProcess = msgspec.convert(arrivals, ArrivalProcess)
     assert msgspec.to_builtins(faster(process, 2.0)) == msgspec.to_builtins(process) | twice
+
+
+def test_a_trace_is_played_twice_as_fast() -> None:
+    trace = Trace(times_us=(1.0, 3.0), mean_rate_per_s=5.0)
+    assert replay_of(faster(trace, 2.0)).jobs_a_us == pytest.approx(10e-6)
 
 
 def test_a_problem_has_the_load_in_its_arrivals() -> None:

@@ -18,7 +18,7 @@ from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import parse_yaml
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario
+from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
 from gpusched_env.workload.irregular.workload import irregular
 
@@ -158,6 +158,26 @@ def test_what_is_wrong_in_a_workload_file_is_said_with_the_scenario(tmp_path: Pa
         InputError, match=r"scenario Mine: tenants\[0\]\.workload: .*net\.json: .*`kernel`; did you mean"
     ):
         build_problem(scenario)
+
+
+def test_traces_lie_beside_their_scenario(tmp_path: Path) -> None:
+    (tmp_path / "asked.csv").write_text("time_us\n40\n50\n")
+    tenants = copy.deepcopy(PLAIN["tenants"])
+    tenants[0]["arrivals"] = {"kind": "trace", "file": "asked.csv"}
+    scenario = load_scenario(write(tmp_path / "s.yaml", tenants=tenants))
+    replay = build_problem(scenario).programs[0].replay
+    assert replay is not None
+    assert replay.times_ps.tolist() == [40_000_000, 50_000_000]
+    (tmp_path / "asked.csv").write_text("time_us\n40\n30\n")
+    with pytest.raises(
+        InputError, match=r"scenario Mine: tenants\[0\]\.arrivals: .*asked\.csv: line 3: time_us is '30'"
+    ):
+        build_problem(scenario)
+    tenants[0]["arrivals"]["file"] = "no.csv"
+    with pytest.raises(InputError, match=r"s\.yaml: tenants\[0\]\.arrivals\.file: no such file: .*no\.csv"):
+        load_scenario(write(tmp_path / "s.yaml", tenants=tenants))
+    with pytest.raises(InputError, match=r"override of Mine: .*a trace has a file or times_us"):
+        override(scenario, tenants={tenants[0]["name"]: {"arrivals": {"kind": "trace"}}})
 
 
 def test_generated_workloads_have_names(tmp_path: Path) -> None:

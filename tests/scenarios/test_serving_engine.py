@@ -88,6 +88,14 @@ def test_a_mean_request_is_the_mean_over_requests(prompts: list[int], answers: l
     assert problem(tenant).programs[0].alone_us == pytest.approx(statistics.fmean(alone_us))
 
 
+def test_lengths_of_a_whole_trace_are_values() -> None:
+    """Every prompt with every answer: 40,000 by 40,000 are not made."""
+    tenant = changed("batching.prompt.values", [3, 8] * 20_000)
+    tenant["batching"]["answer"]["values"] = [1, 4, 9, 9] * 10_000
+    few = changed("batching.answer.values", [1, 4, 9, 9])
+    assert problem(tenant).programs[0].repeats == problem(few).programs[0].repeats
+
+
 def test_an_engine_has_all_its_steps_without_variation_too() -> None:
     assert len(problem(variation=False).programs[0].variants) == 8
     plain = {name: value for name, value in TENANT.items() if name != "batching"}

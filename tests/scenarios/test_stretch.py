@@ -21,6 +21,7 @@ ARRIVALS: list[dict[str, Any]] = [
     {"kind": "closed-loop", "think_us": 40.0, "start_us": 5.0},
     {"kind": "periodic", "period_us": 90.0},
     {"kind": "bursts", "rate_per_s": 9000.0, "mean_size": 2.0},
+    {"kind": "trace", "times_us": [5.0, 40.0, 41.0, 90.0], "at_end": "repeats", "window": "drawn"},
 ]
 
 

@@ -11,7 +11,17 @@ import pytest
 
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.workload import host
-from gpusched_env.workload.arrivals import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
+from gpusched_env.workload.arrivals import (
+    ArrivalProcess,
+    Backlog,
+    Bursts,
+    ClosedLoop,
+    Periodic,
+    Poisson,
+    Regimes,
+    Trace,
+)
+from gpusched_env.workload.traces.replay import replay_of
 
 
 class Draws:
@@ -28,14 +38,16 @@ class Draws:
 
 
 class Waiting:
-    """What :func:`host.begin` and :func:`host.gap_us` read of a world of one tenant."""
+    """What hosts read of a world of one tenant whose jobs come; the horizon is at 300 us."""
 
     def __init__(self, process: ArrivalProcess, rng: Any) -> None:
-        self.programs = [SimpleNamespace(**host.arrival_numbers(process))]
+        replay = replay_of(process) if isinstance(process, Trace) else None
+        self.programs = [SimpleNamespace(**host.arrival_numbers(process, replay))]
+        self.recorded = [() if replay is None else replay.times_ps]
         self.generators = [(rng, None)]
-        self.clients = [SimpleNamespace(regime=0)]
-        self.rules = SimpleNamespace(arrivals_until_ps=NEVER)
-        self.first_ps = 0
+        self.clients = [SimpleNamespace(regime=0, arrived=0)]
+        self.rules = SimpleNamespace(arrivals_until_ps=NEVER, horizon_us=300.0)
+        self.now_ps = self.first_ps = 0
 
     def set_timer(self, kind: int, number: int, at_ps: int) -> None:
         assert (kind, number) == (host.ARRIVAL, 0)
@@ -47,9 +59,11 @@ def arrivals(process: ArrivalProcess, rng: Any, count: int) -> list[float]:
     world = Waiting(process, rng)
     host.begin(world, 0)
     times = [to_us(world.first_ps)]
-    after = 5.0 if process.closed else 0.0
     while len(times) < count:
-        times.append(times[-1] + after + host.gap_us(world, 0))
+        world.now_ps = world.first_ps + (5_000_000 if process.closed else 0)
+        world.clients[0].arrived += 1
+        host.send_next(world, 0)
+        times.append(to_us(world.first_ps))
     return times
 
 
@@ -70,6 +84,22 @@ def arrivals(process: ArrivalProcess, rng: Any, count: int) -> list[float]:
         (ClosedLoop(think_us=2.0, start_us=1.0), (), [1.0, 8.0, 15.0]),
         (Periodic(period_us=10.0), (), [0.0, 10.0, 20.0]),
         (Backlog(start_us=3.0), (), [3.0, 3.0, 3.0]),
+        (Trace(times_us=(1.0, 5.0, 5.0), start_us=2.0), (), [3.0, 7.0, 7.0]),
+        (Trace(times_us=(1.0, 5.0), at_end="repeats", speed=2.0), (), [0.5, 2.5, 5.0]),
+        # Behind the end of a trace comes nothing: after the horizon the episode is over.
+        (Trace(times_us=(1.0, 5.0)), (), [1.0, 5.0, 300.000001]),
+        # It is 400 us long and repeats. At 0.6 it begins at 240 us, so that the job at 300 us comes 60 us later.
+        (
+            Trace(times_us=(100.0, 300.0), to_us=400.0, at_end="repeats", window="drawn", start_us=1.0),
+            (0.6,),
+            [61.0, 261.0, 461.0],
+        ),
+        # At 0.8 it begins behind its last job.
+        (Trace(times_us=(100.0, 300.0), to_us=400.0, at_end="repeats", window="drawn"), (0.8,), [180.0, 380.0, 580.0]),
+        # It ends, and the episode takes 300 us of its 400: it begins at up to 100 us, here at 60.
+        (Trace(times_us=(50.0, 60.0, 100.0), to_us=400.0, window="drawn"), (0.6,), [0.0, 40.0, 300.000001]),
+        # It is too short for another beginning than its own.
+        (Trace(times_us=(50.0, 60.0), window="drawn"), (0.9,), [50.0, 60.0, 300.000001]),
     ],
 )
 def test_arrivals_by_hand_use_uniform_draws_only(

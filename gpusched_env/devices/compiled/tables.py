@@ -133,6 +133,8 @@ class _Tabulation:
             for op in job.ops
             if op.after or op.mark >= 0 or self._has_forms(op)
         }
+        # No table is empty.
+        nothing = np.zeros(1, np.int64)
         tables = {
             "programs": programs,
             "kernels": kernels,
@@ -143,8 +145,8 @@ class _Tabulation:
             "factors": np.array([(factor,) for factor in factors], REAL),
             "afters": _numbers(self._afters or [0]),
             "forms": _numbers(forms or [0]),
-            "lengths": _numbers(np.concatenate(lengths or [[0]])),
-            "recorded": _numbers(np.concatenate(recorded or [[0]])),
+            "lengths": _numbers(np.concatenate([*lengths, nothing])),
+            "recorded": _numbers(np.concatenate([*recorded, nothing])),
             "sm_ids": _numbers(sm_order(problem.gpu).tolist()),
             "stream_rows": np.array(
                 [

@@ -50,7 +50,9 @@ class Imported:
         self.left_out: Counter[str] = Counter()
         """By reason."""
 
-    def add(self, where: str, start_s: float, end_s: float, utilisation: float, memory_gb: float, gpus: int = 1) -> None:
+    def add(
+        self, where: str, start_s: float, end_s: float, utilisation: float, memory_gb: float, gpus: int = 1
+    ) -> None:
         """A job on so many GPUs, with as much on each."""
         if end_s < start_s:
             raise InputError(f"{where}: end_time lies before start_time, by {start_s - end_s:g} s")

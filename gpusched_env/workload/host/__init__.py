@@ -27,7 +27,7 @@ host threads of all tenants.
 
 from __future__ import annotations
 
-from gpusched_env.workload.host.arrivals import begin, gap_us
+from gpusched_env.workload.host.arrivals import begin, send_next
 from gpusched_env.workload.host.coming import come, go, is_there
 from gpusched_env.workload.host.jobs import arrival_due, deadline_due, oldest_unanswered
 from gpusched_env.workload.host.rejecting import reject, rejectable
@@ -76,8 +76,8 @@ from gpusched_env.workload.host.world import (
 __all__ = [
     "ARRIVAL", "AWAKE", "DEADLINE", "GONE", "IDLE", "NOBODY", "NO_LIMIT", "RANDOM_STREAMS", "UNISSUED", "UNTOLD",
     "WAITING", "arrival_due", "arrival_numbers", "awaited", "awaits", "begin", "client", "come", "covering",
-    "deadline_due", "delay", "draw_factor", "draw_variant", "gap_us", "go", "is_there", "issue", "job",
+    "deadline_due", "delay", "draw_factor", "draw_variant", "go", "is_there", "issue", "job",
     "length", "log_job", "log_rejection", "log_request", "mark", "new_job", "oldest_unanswered", "op",
     "operation_finished", "operation_issued", "program", "recorded_ps", "reject", "rejectable", "repeat", "rules",
-    "set_timer", "stream", "thread", "thread_due", "thread_ops", "throttle", "uniform",
+    "send_next", "set_timer", "stream", "thread", "thread_due", "thread_ops", "throttle", "uniform",
 ]  # fmt: skip

@@ -71,7 +71,9 @@ def _listed(found: _Document, where: str) -> Requests:
     times["gaps_s"] = list(itertools.accumulate(found.gaps_s, initial=0.0)) if found.gaps_s else []
     given = [name for name, values in times.items() if values]
     if len(given) != 1:
-        raise InputError(f"{where}: has {' and '.join(given) or 'no times'}, must have one of {', '.join(times)}, tasks")
+        raise InputError(
+            f"{where}: has {' and '.join(given) or 'no times'}, must have one of {', '.join(times)}, tasks"
+        )
     (name,) = given
     lengths = {each: getattr(found, each) for each in ("prompts", "answers") if getattr(found, each)}
     for each, values in lengths.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.workload.fleet.generated import DAY_US, FleetTrace
-from gpusched_env.workload.fleet.importing import read_pai, read_philly
+from gpusched_env.workload.fleet.importing import Imported, read_pai, read_philly
 from gpusched_env.workload.fleet.jobs import check_jobs
 
 WITH_UTILISATION = 0.655
@@ -75,7 +76,9 @@ def test_pai_tables_become_jobs(tmp_path: Path) -> None:
     instances, sensors = tmp_path / "pai_instance_table.csv", tmp_path / "pai_sensor_table.csv"
     instances.write_text(INSTANCE_ROWS)
     sensors.write_text(SENSOR_ROWS)
-    found = read_pai(instances, sensors)
+    imported = Imported()
+    found = read_pai(instances, sensors, imported)
+    assert imported.said() == "left out: 1 that did not end well, 1 that used no GPU"
     assert found["arrival_us"].tolist() == [0, 100_000_000, 200_000_000, 200_000_000]
     assert found["work_us"].tolist() == [6e10, 6e8, 1e8, 1e8]
     assert found["training"].tolist() == [1, 0, 1, 1]
@@ -87,7 +90,20 @@ def test_pai_tables_become_jobs(tmp_path: Path) -> None:
     ("instances", "sensors", "error"),
     [
         (INSTANCE_ROWS.replace("1000,1600", "soon,1600", 1), SENSOR_ROWS, "table.csv: line 1: start_time is 'soon'"),
-        (INSTANCE_ROWS.replace("900,60900", "900,60"), SENSOR_ROWS, "line 3: end_time is 60, before start_time 900"),
+        (
+            INSTANCE_ROWS.replace("900,60900", "900,60"),
+            SENSOR_ROWS,
+            "line 3: end_time lies before start_time, by 840 s",
+        ),
+        (
+            INSTANCE_ROWS.replace("900,60900", "1e15,2e15"),
+            SENSOR_ROWS,
+            "line 3: start_time is '1e15', must be a number",
+        ),
+        (INSTANCE_ROWS, SENSOR_ROWS.replace("12.0", "1e300"), "line 3: gpu_wrk_util is '1e300', must be .* 0 to 6400"),
+        (INSTANCE_ROWS, SENSOR_ROWS.replace(",4,5,", ",1e9,5,"), "avg_gpu_wrk_mem is '1e9', must be .* 0 to 2048"),
+        (INSTANCE_ROWS, SENSOR_ROWS.replace("nvidia0", "n" * 140_000, 1), "line 1: no comma-separated values"),
+        (INSTANCE_ROWS[:48].replace("1600", "1000"), SENSOR_ROWS, "used a GPU; left out: 1 that took no time"),
         (INSTANCE_ROWS, SENSOR_ROWS.replace("12.0", "-12.0"), "sensor_table.csv: line 3: gpu_wrk_util is '-12.0'"),
         (INSTANCE_ROWS, SENSOR_ROWS + "j6,worker\n", "line 6 has 2 fields, must have 16"),
         ("", SENSOR_ROWS, "no job that ended well and used a GPU"),
@@ -118,14 +134,62 @@ def test_philly_jobs_have_a_part_for_each_gpu(tmp_path: Path) -> None:
     assert found["training"].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Asia/Kathmandu"])
+def test_philly_jobs_are_the_same_in_every_time_zone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """The clocks of Los Angeles went back by an hour in the night to 2017-11-05."""
+    path = tmp_path / "cluster_job_log.json"
+    path.write_text(
+        json.dumps(
+            philly(start_time="2017-11-04 20:00:00", end_time="2017-11-05 20:00:00")[:1]
+            + philly(start_time="2017-11-06 00:00:00", end_time="2017-11-06 01:00:00")[:1]
+        )
+    )
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        found = read_philly(path)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert (found["arrival_us"] / 3.6e9).tolist() == [0.0, 0.0, 28.0, 28.0]
+    assert (found["work_us"] / 3.6e9).tolist() == [24.0, 24.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"start_time": None}, "1 that have no start or end"),
+        ({"end_time": None}, "1 that have no start or end"),
+        ({"end_time": "None"}, "1 that have no start or end"),
+        ({"end_time": "2017-10-07 01:00:00"}, "1 that took no time"),
+        ({"detail": []}, "1 that used no GPU"),
+    ],
+)
+def test_philly_jobs_without_times_are_left_out_and_counted(
+    tmp_path: Path, changes: dict[str, object], reason: str
+) -> None:
+    path = tmp_path / "cluster_job_log.json"
+    path.write_text(json.dumps(philly() + philly(**changes)[:1]))
+    imported = Imported()
+    assert len(read_philly(path, imported=imported)) == 2
+    assert imported.said() == f"left out: 1 that did not pass, {reason}"
+    path.write_text(json.dumps(philly(**changes)[:1]))
+    with pytest.raises(InputError, match=f"no job that ended well and used a GPU; left out: {reason}"):
+        read_philly(path)
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        ("{", "no JSON"),
-        ("{}", "must be a list of jobs"),
+        ("{", "not valid JSON"),
+        ("{}", "Expected `array`, got `object`"),
+        ("[" * 100_000, "log.json: "),
+        (json.dumps(philly(end_time=5)), r"\[0\]\.attempts\[0\]\.end_time: Expected `str . null`, got `int`"),
         (json.dumps(philly(start_time="today")), "job 0: start_time and end_time must be like"),
         (json.dumps(philly(end_time="2017-10-06 01:00:00")), "job 0: end_time lies before start_time"),
-        (json.dumps([{"status": "Pass"}]), "job 0: field 'attempts' is missing"),
+        (json.dumps([{"status": "Pass"}]), r"\[0\]: Object missing required field `attempts`"),
     ],
 )
 def test_a_broken_log_is_named(tmp_path: Path, content: str, error: str) -> None:
