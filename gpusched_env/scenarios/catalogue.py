@@ -68,7 +68,7 @@ workload_sets: # optional: what to train on, and what to keep for evaluation
     - chat: {workload: gpt2_decode_b8_s512, iteration_us: 3000, slo_us: 9000}
 ```
 
-Paths in it, of workloads, traces and the GPU, are relative to the file. Unknown keys, kinds and wrong values are refused
+Paths in it, of workloads, traces and the GPU, are relative to it. Unknown keys, kinds and wrong values are refused
 with the file, the field and what would be right. A file goes wherever a name does: `gpusched compare mine.yaml`,
 `load_scenario("mine.yaml")`. To have it by its name, register it; single and vector environments get an id:
 
@@ -96,8 +96,8 @@ DOCUMENTS = """\
 
 Times are in order, from 0 on: a file that is not sorted is refused, with the line. Dates count from the first one, and
 are UTC where they name no zone. A length of 0 counts as 1: a prefill yields a token. A file has up to 4,194,304
-requests, and what is played of it lasts up to 1e12 us. `docs/examples/chat_trace.yaml` plays a cut of Mooncake's trace.
-"""
+requests, and what is played of it lasts up to 1e12 us. A cut of Mooncake's trace is played by
+[an example](examples/chat_trace.yaml)."""
 
 WORKLOAD_SETS = """\
 A scheduler that was trained on one pair of networks may know that pair and nothing else. `workload_sets` lists
@@ -154,7 +154,7 @@ def document() -> str:
     ]
     parts += ["**Lengths** of prompts and answers, by `kind`:", ""]
     parts += [f"- {_kind(drawn)}" for drawn in (Values, Lognormal, Geometric, Recorded)]
-    parts += ["", TRACES, "| from | lines | time | lengths |", "|---|---|---|---|", *map(_format, TABLES), DOCUMENTS]
+    parts += ["", TRACES, "| from | file | time | lengths |", "|---|---|---|---|", *map(_format, TABLES), DOCUMENTS]
     parts += ["", *_fields("The reward: weights of the cost terms", Reward)]
     parts += _fields("The profiles that schedulers and agents are told", ProfileError)
     parts += ["## Generated workloads", "", *generated_section(), *_fields("Parameters", IrregularGraph)]

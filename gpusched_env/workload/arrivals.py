@@ -111,12 +111,12 @@ class Backlog(_Base, frozen=True, kw_only=True, tag="backlog", tag_field="kind")
 
 
 class Trace(_Base, frozen=True, kw_only=True, tag="trace", tag_field="kind"):
-    """The recorded times of a ``file``, or ``times_us``, from ``start_us`` on.
+    """Recorded times, of a ``file`` (below) or ``times_us``, counted from ``start_us`` on.
 
-    ``from_us`` to ``to_us`` is cut out of the trace, and what it is played at is its own rate or ``mean_rate_per_s``,
-    times ``speed``. An episode plays its first part, or where ``window`` is ``drawn`` a part that its seed draws. At
-    its end the trace ``ends``, or it ``repeats``. Of a file with several ``task`` names one. Requests have recorded
-    lengths too, which ``batching`` asks for by the kind ``recorded``, in the file or in ``prompts`` and ``answers``.
+    What lies from ``from_us`` to ``to_us`` is played, at its own rate or ``mean_rate_per_s``, and ``speed`` times as
+    fast. ``window``: an episode begins with the ``first`` request, or at a time that is ``drawn`` by its seed.
+    ``at_end``: the trace ``ends``, or it ``repeats``. ``task``: one of several in the file. ``prompts`` and ``answers``
+    are lengths that requests had, in tokens; a file has its own.
     """
 
     file: str | None = None

@@ -40,7 +40,8 @@ def requests(episode: Episode) -> dict[int, tuple[float, int]]:
     """When each request came and how long its answer was; by number."""
     jobs, tokens = episode.timeline.jobs.dict(), episode.timeline.requests.dict()
     answers = dict(zip(tokens["job"].tolist(), tokens["tokens"].tolist(), strict=True))
-    return {int(n): (us, int(answers[n])) for n, us in zip(jobs["job"].tolist(), jobs["arrived_us"], strict=True)}
+    came = sorted(zip(jobs["job"].tolist(), jobs["arrived_us"].tolist(), strict=True))
+    return {int(number): (us, int(answers[number])) for number, us in came}
 
 
 def prefills(problem: Problem, episode: Episode) -> dict[int, str]:
@@ -98,7 +99,7 @@ def test_only_one_of_the_lengths_may_be_recorded_and_be_clipped() -> None:
 def test_a_trace_is_cut_and_scaled_and_ends() -> None:
     trace = {"times_us": [0.0, 10.0, 20.0, 30.0, 90.0], "from_us": 10.0, "to_us": 50.0, "speed": 0.5, "start_us": 7.0}
     tenant = {"name": "a", "workload": "toy_urgent", "arrivals": {"kind": "trace", **trace}}
-    data = {"name": "test", "gpu": "toy-4sm", "horizon_us": 500.0, "stream_priorities": [0], "tenants": [tenant]}
+    data = {"name": "test", "gpu": "toy-4sm", "horizon_us": 5000.0, "stream_priorities": [0], "tenants": [tenant]}
     problem = build_problem(make_scenario(data))
     assert played(problem).timeline.jobs.dict()["arrived_us"].tolist() == [7.0, 27.0, 47.0]
     assert problem.knowledge.tenants[0].jobs_a_us == pytest.approx(3 / 80)

