@@ -14,7 +14,7 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.reward import cost_terms, total_cost
-from gpusched_env.workload.arrivals import ClosedLoop
+from gpusched_env.workload.tenant import Tenant
 
 ALONE = "alone"
 """Stands for a scheduler's name in the episodes of a ranking."""
@@ -50,9 +50,10 @@ def only_tenant(scenario: Scenario, row: int) -> Scenario:
 
     The others stay in their rows, since random numbers are drawn by row; their first jobs would arrive after the end.
     """
-    never = ClosedLoop(start_us=2.0 * scenario.horizon_us)
-    tenants = tuple(
-        tenant if other == row else msgspec.structs.replace(tenant, arrivals=never)
-        for other, tenant in enumerate(scenario.tenants)
-    )
+
+    def never(tenant: Tenant) -> Tenant:
+        arrivals = msgspec.structs.replace(tenant.arrivals, start_us=2.0 * scenario.horizon_us)
+        return msgspec.structs.replace(tenant, arrivals=arrivals)
+
+    tenants = tuple(tenant if other == row else never(tenant) for other, tenant in enumerate(scenario.tenants))
     return msgspec.structs.replace(scenario, tenants=tenants)

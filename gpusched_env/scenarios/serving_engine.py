@@ -132,7 +132,7 @@ def engine_of(tenant: Tenant, workload: Workload, replay: Replay | None) -> Engi
         prompt, answer = asked.longest
         raise InputError(
             f"{where}: batching.cache_tokens is {batching.cache_tokens}, but a request of {prompt} tokens with "
-            f"an answer of {answer} needs {asked.most_cached}; set it to that at least, or shorten prompt or answer"
+            f"an answer of {answer} needs {asked.most_cached}; set it to that at least, or shorten the lengths (most)"
         )
     _check_steps(where, tenant, batching, sizes, asked)
     return Engine(
@@ -173,7 +173,7 @@ def _check_steps(
     if prompt > max(prefills):
         raise InputError(
             f"{wants} has no prefill of {prompt} tokens, the longest of batching.prompt; the longest recorded "
-            f"one has {max(prefills)}: record a longer one, or shorten prompts to that"
+            f"one has {max(prefills)}: record a longer one, or shorten prompts to that (most)"
         )
     context = asked.most_cached
     if answer > 1 and not any(batch >= batching.max_batch and held >= context for batch, held in decodes):
@@ -181,7 +181,7 @@ def _check_steps(
         raise InputError(
             f"{wants} has no decode step of {batching.max_batch} requests (batching.max_batch) with {context} tokens "
             f"each (the longest prompt and answer); recorded are {recorded}: record a larger one, lower max_batch, or "
-            "shorten prompt or answer"
+            "shorten prompt or answer (most)"
         )
 
 

@@ -20,9 +20,10 @@ QUANTILES: Final = 256
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="values", tag_field="kind"):
-    """One of these, each as likely: lengths of a trace, or a single one."""
+    """One of these, each as likely, clipped to ``most``: lengths of a trace, or a single one."""
 
     values: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=2**20)]
+    most: Count | None = None
 
 
 class Lognormal(
@@ -65,7 +66,7 @@ def lengths(drawn: Drawn) -> tuple[int, ...]:
     middles = [(part + 0.5) / QUANTILES for part in range(QUANTILES)]
     match drawn:
         case Values():
-            return drawn.values
+            return drawn.values if drawn.most is None else tuple(min(each, drawn.most) for each in drawn.values)
         case Lognormal():
             normal = NormalDist()
             found = (drawn.median * math.exp(drawn.sigma * normal.inv_cdf(u)) for u in middles)

@@ -69,6 +69,9 @@ def test_data_sheets_name_every_action_and_column() -> None:
     assert "| 0 | let the plan of all jobs decide |" in serving
     assert "| 16 to 18 | let completion go first: " in serving
     assert 'With `interval_us=0, commands=["launch", "reject"]` every launch is a decision' in serving
+    asked = {"kind": "trace", "times_us": [1.0, 2.0], "at_end": "repeats"}
+    traced = datasheet(load_scenario("Toy", tenants={"urgent": {"arrivals": asked}}))
+    assert "| trace, times_us (2), speed 1, window first, at_end repeats |" in traced
     whole = document()
     for table, features in TABLES.items():
         assert f"### `{table}`" in whole

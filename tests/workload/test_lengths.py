@@ -13,6 +13,7 @@ from gpusched_env.workload.lengths import QUANTILES, Geometric, Lognormal, Value
 
 def test_values_are_drawn_as_they_are() -> None:
     assert lengths(Values(values=(7, 3, 7))) == (7, 3, 7)
+    assert lengths(Values(values=(7, 3, 7), most=5)) == (5, 3, 5)
 
 
 def test_quantiles_of_a_lognormal() -> None:

@@ -80,9 +80,9 @@ def _listed(found: _Document, where: str) -> Requests:
         if len(values) != len(times[name]):
             raise InputError(f"{where}: {each} has {len(values)} lengths, must have {len(times[name])}, one a request")
     names = [name, *(each if each in lengths else None for each in ("prompts", "answers"))]
-    listed = RequestList(where, names, unit_clock(UNITS_US[name.rpartition("_")[2]]))
+    listed = RequestList(where, names, unit_clock(UNITS_US[name.rpartition("_")[2]]), "request")
     for place, cells in enumerate(zip(times[name], *lengths.values(), strict=True)):
-        listed.add(f"request {place}", cells)
+        listed.add(place, cells)
     return listed.requests()
 
 

@@ -47,11 +47,11 @@ def date_clock() -> Clock:
 
     def since_first(cell: Any) -> float:
         try:
-            date = datetime.fromisoformat(cell)
+            date = datetime.fromisoformat(cell.strip())
             when = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
             first[:] = first or [when]
             return (when - first[0]) / timedelta(microseconds=1)
-        except (TypeError, ValueError, OverflowError):
+        except (AttributeError, TypeError, ValueError, OverflowError):
             return math.nan
 
     return since_first
@@ -68,37 +68,36 @@ def number(cell: Any) -> float:
 class RequestList:
     """Requests while they are read: each is checked."""
 
-    def __init__(self, where: str, names: Sequence[str | None], clock: Clock) -> None:
-        """``names``: of the times, the prompts and the answers; ``None``: there are none."""
-        self._where, self._names, self._clock = where, names, clock
-        self._times = array("d")
+    def __init__(self, where: str, names: Sequence[str | None], clock: Clock, place: str = "line") -> None:
+        """``names``: of the times, the prompts and the answers (``None``: there are none); ``place``: what is counted
+        in errors."""
+        self._where, self._place, self._clock = where, place, clock
+        self._name, *lengths = names
+        self._times, self._before_us = array("d"), 0.0
         self._lengths = array("q"), array("q")
+        self._given = [(name, tokens) for name, tokens in zip(lengths, self._lengths, strict=True) if name is not None]
 
-    def add(self, place: str, cells: Sequence[Any]) -> None:
-        """One more, at a ``place`` in the file; its time, prompt and answer, as far as there are some.
+    def add(self, line: int, cells: Sequence[Any]) -> None:
+        """One more, of a ``line``: its time, its prompt and its answer, as far as there are such columns.
 
         Raises:
             InputError: the time is no number, negative, beyond :data:`LATEST_US` or before that of the last request; a
                 length is no number of tokens; there are more requests than :data:`MOST_REQUESTS`.
         """
-        given = dict(zip((name for name in self._names if name is not None), cells, strict=True))
-        before_us = self._times[-1] if self._times else 0.0
-        time, *lengths = self._names
-        assert time is not None
-        time_us = self._clock(given[time])
-        if not before_us <= time_us <= LATEST_US:
-            raise self._wrong(place, time, given[time], _right_time(time_us, before_us))
+        time_us = self._clock(cells[0])
+        if not self._before_us <= time_us <= LATEST_US:
+            raise self._wrong(line, self._name, cells[0], _right_time(time_us, self._before_us))
         if len(self._times) == MOST_REQUESTS:
-            raise InputError(f"{self._where}: {place}: more than {MOST_REQUESTS} requests; cut the file")
+            raise InputError(f"{self._where}: {self._place} {line}: more than {MOST_REQUESTS} requests; cut the file")
         self._times.append(time_us)
-        for name, tokens in zip(lengths, self._lengths, strict=True):
-            if name is not None:
-                length = number(given[name])
-                if not 0 <= length <= MOST_TOKENS or length != int(length):
-                    right = f"must be a whole number of tokens from 0 to {MOST_TOKENS}"
-                    raise self._wrong(place, name, given[name], right)
-                # A request that failed has an answer of 0; its prefill yields a token.
-                tokens.append(max(1, int(length)))
+        self._before_us = time_us
+        for (name, tokens), cell in zip(self._given, cells[1:], strict=True):
+            length = number(cell)
+            if not 0 <= length <= MOST_TOKENS or length != int(length):
+                right = f"must be a whole number of tokens from 0 to {MOST_TOKENS}"
+                raise self._wrong(line, name, cell, right)
+            # A request that failed has an answer of 0; its prefill yields a token.
+            tokens.append(max(1, int(length)))
 
     def requests(self) -> Requests:
         """All of them.
@@ -111,8 +110,8 @@ class RequestList:
         prompts, answers = (np.array(tokens, np.int64) if tokens else None for tokens in self._lengths)
         return Requests(np.array(self._times), prompts, answers)
 
-    def _wrong(self, place: str, name: str, cell: Any, right: str) -> InputError:
-        return InputError(f"{self._where}: {place}: {name} is {str(cell)[:40]!r}, {right}")
+    def _wrong(self, line: int, name: str | None, cell: Any, right: str) -> InputError:
+        return InputError(f"{self._where}: {self._place} {line}: {name} is {str(cell)[:40]!r}, {right}")
 
 
 def _right_time(time_us: float, before_us: float) -> str:

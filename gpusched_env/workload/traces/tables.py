@@ -36,6 +36,8 @@ class Table:
         return all(name in columns for name in needed)
 
 
+MOST_LINE: Final = 2**20
+"""Bytes of a JSON line."""
 UNITS_US: Final = {"us": 1.0, "ms": 1e3, "s": 1e6}
 DATES: Final = "dates"
 TABLES: Final = (
@@ -52,7 +54,7 @@ def is_request(line: bytes) -> bool:
     """Whether a line is one of JSON lines: a request as an object."""
     try:
         found = list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return any(table.fits(found) for table in TABLES)
 
@@ -79,6 +81,8 @@ def _objects(data: bytes, where: str) -> Iterator[Row]:
     """The first row has the names of the columns."""
     columns: list[str] = []
     for line, text in enumerate(io.BytesIO(data), start=1):
+        if len(text) > MOST_LINE:
+            raise InputError(f"{where}: line {line} has more than {MOST_LINE} bytes")
         if text.strip():
             found = decoded(text, dict[str, Any], f"{where}: line {line}")
             if not columns:
@@ -94,11 +98,11 @@ def _lines(data: bytes, where: str) -> Iterator[Row]:
         columns = columns or len(cells)
         if len(cells) != columns:
             raise InputError(f"{where}: line {line} has {len(cells)} fields, must have {columns}, as the first line")
-        yield line, [cell.strip() for cell in cells]
+        yield line, cells
 
 
 def _requests(rows: Iterator[Row], where: str) -> Requests:
-    columns = next(rows)[1]
+    columns = [name.strip() for name in next(rows)[1]]
     table = next((table for table in TABLES if table.fits(columns)), None)
     if table is None:
         known = "; ".join(f"{known.time}, {known.prompt}, {known.answer}" for known in TABLES)
@@ -111,5 +115,5 @@ def _requests(rows: Iterator[Row], where: str) -> Requests:
     clock = date_clock() if table.unit == DATES else unit_clock(UNITS_US[table.unit])
     found = RequestList(where, names, clock)
     for line, cells in rows:
-        found.add(f"line {line}", [cells[i] for i in at])
+        found.add(line, [cells[i] for i in at])
     return found.requests()
