@@ -24,6 +24,7 @@ from gpusched_env.experiments.lib.trained import is_learned, path_and_options
 from gpusched_env.experiments.ranking import bound
 from gpusched_env.experiments.ranking.episodes import RankedEpisode
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.workload import is_workload_path
@@ -121,7 +122,7 @@ def origin_of(name: str, made: object, registered: Registered[Any], scenario: st
 
 
 def data_hash(scenario: Scenario) -> str:
-    """Of a scenario as it is played, of its workloads and its GPU, wherever their files are."""
+    """Of a scenario as it is played, of its workloads, its traces and its GPU, wherever their files are."""
     plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(scenario, workload_sets=None))
     plain["gpu"] = msgspec.to_builtins(load_gpu(scenario.gpu))
     digest = hashlib.sha256()
@@ -129,6 +130,9 @@ def data_hash(scenario: Scenario) -> str:
         digest.update(msgspec.json.encode(load_workload(tenant["workload"])))
         if is_workload_path(tenant["workload"]):
             tenant["workload"] = Path(tenant["workload"]).name
+        if trace := tenant["arrivals"].get("file"):
+            digest.update(read_bytes(Path(trace)))
+            tenant["arrivals"]["file"] = Path(trace).name
     digest.update(msgspec.json.encode(plain, order="sorted"))
     return digest.hexdigest()[:LENGTH]
 

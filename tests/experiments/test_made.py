@@ -17,7 +17,7 @@ from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.sources import closure_of
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.load import sweeps
-from gpusched_env.experiments.ranking.made import Made, made_by, origin_of
+from gpusched_env.experiments.ranking.made import Made, data_hash, made_by, origin_of
 from gpusched_env.experiments.ranking.replaying import Replaying
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking, read_rankings
 from gpusched_env.experiments.ranking.run import rank
@@ -84,6 +84,18 @@ def test_an_edited_scenario_is_played_again() -> None:
     said, cost = resumed("my.yaml")
     assert said == "ranking.json: 0 episodes kept; 3 episodes to be played again: data differs"
     assert cost == 1.83
+
+
+def test_a_trace_counts_by_what_is_in_it_wherever_it_lies(tmp_path: Path) -> None:
+    found = []
+    for folder, text in (("a", "time_us\n1\n"), ("b", "time_us\n1\n"), ("c", "time_us\n2\n")):
+        trace = tmp_path / folder / "asked.csv"
+        trace.parent.mkdir()
+        trace.write_text(text)
+        asked = {"kind": "trace", "file": str(trace)}
+        found.append(data_hash(load_scenario("Toy", tenants={"urgent": {"arrivals": asked}})))
+    assert found[0] == found[1]
+    assert found[0] != found[2]
 
 
 def hash_now(name: str, scenario: str = "InferenceBesideTraining") -> str:
