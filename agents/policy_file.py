@@ -8,7 +8,6 @@ read columns by name, and only those that they read have to be among them.
 from __future__ import annotations
 
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,7 +24,7 @@ from gpusched_env.envs.action_fields import BUDGETS, LEAST_INTERVAL_US, PAUSES, 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TABLES
 from gpusched_env.errors import InputError
-from gpusched_env.reading import decoded, opened
+from gpusched_env.reading import ARCHIVE_ERRORS, decoded, opened
 
 METADATA = "metadata"
 """The archive's member with the JSON, as bytes; the others are named as :meth:`Sizes.shapes` says."""
@@ -172,8 +171,7 @@ def read_members(path: Path) -> Weights:
             if size > MOST_BYTES:
                 raise InputError(f"{path}: its arrays are {size} bytes, must be at most {MOST_BYTES}")
             return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
-        # RuntimeError: flipped bits say that a member is encrypted, or compressed in a way that zipfile does not know.
+    except ARCHIVE_ERRORS as error:
         raise InputError(f"{path}: no exported policy ({error}); {_HOW}") from error
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
 import sys
 import threading
-from typing import Annotated
+from typing import Annotated, Any
 
 try:
     import typer
@@ -101,13 +102,22 @@ def main() -> None:
     if threading.current_thread() is threading.main_thread():
         # Whoever asks to end gets what an interrupt keeps.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if type(sys.stdout) is io.TextIOWrapper:
+        sys.stdout = _output(sys.stdout)
     try:
         _check_address_space()
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has enough; what is still to be flushed must not complain either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the output has enough.
+        _discard_output()
         sys.exit(EXIT_PIPE)
+    except OutputError as error:
+        _discard_output()
+        _complain(error)
+        sys.exit(EXIT_INPUT)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
@@ -123,6 +133,43 @@ def main() -> None:
     except GpuschedError as error:
         _complain(error)
         sys.exit(EXIT_INPUT)
+
+
+class OutputError(GpuschedError):
+    """The standard output cannot be written: no result file is at fault."""
+
+
+class _StandardOutput(io.FileIO):
+    """Says so of itself."""
+
+    def write(self, data: Any) -> int:
+        """
+        Raises:
+            OutputError: it cannot be written.
+        """
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"the standard output cannot be written ({error.strerror})") from error
+
+
+def _output(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """``stream``, which raises :class:`OutputError` where it cannot be written."""
+    raw = _StandardOutput(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _discard_output() -> None:
+    """What is still to be flushed must not complain either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _check_address_space() -> None:
@@ -142,7 +189,8 @@ def _check_address_space() -> None:
 def _complain(error: GpuschedError) -> None:
     # What was given may be in it, and a terminal would obey control characters.
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(str(error).split()))
-    typer.secho(f"error: {line}", fg=typer.colors.RED, err=True)
+    with contextlib.suppress(OSError):  # Nobody can be told.
+        typer.secho(f"error: {line}", fg=typer.colors.RED, err=True)
 
 
 if __name__ == "__main__":

@@ -1,66 +1,189 @@
-"""Compiled functions that Numba has kept on disk, as far as they can be trusted.
+"""Compiled functions that are kept on disk, one file for the types of one function's arguments.
 
-What is kept is unpickled and run. So a folder that others can write to is left alone: one that ``NUMBA_CACHE_DIR``
-names, or the user's own. Folders beside the sources are no question, as Python runs what is in them anyway.
+What is kept is unpickled and run. So a file is read only where nobody but this user and root can write: in folders
+beside the sources, as Python runs what is in them anyway, and in others that can be trusted (:func:`open_to_others`).
+It begins with a hash of what follows and of what it was compiled for: what is damaged or of something else is not run.
 
-Nothing that is wrong with a cache is an error, since everything can be compiled again.
+Of processes that need the same function one compiles it, and the others wait for it. Nothing that is wrong with a cache
+is an error, since everything can be compiled again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import inspect
 import os
+import pickle
 import stat
+import sys
+import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final, TypeVar
 
-from numba.core.caching import FunctionCache
+import numba
+from numba.core import config
+from numba.core.caching import _Cache, _CacheLocator
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.misc.appdirs import AppDirs
+
+try:
+    import fcntl
+except ImportError:  # Of POSIX only: elsewhere each process compiles for itself.
+    fcntl = None  # type: ignore[assignment]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+QUIETLY_S: Final = 1.0
+"""Waits for another process that are shorter are not worth a line."""
+HASH_BYTES: Final = hashlib.sha256().digest_size
 
 
-class KeptFunctions(FunctionCache):
-    """What is kept of one function, by its arguments' types."""
+class KeptFunctions(_Cache):
+    """What is kept of one function, by its arguments' types.
 
-    def __init__(self, function: Any) -> None:
-        """
-        Raises:
-            RuntimeError: of Numba, "no locator": there is no folder that can be written to.
-        """
-        super().__init__(function)
-        folder = Path(self.cache_path)
-        beside = folder.parent == Path(inspect.getfile(function)).parent
-        shared = None if beside else open_to_others(folder)
-        self.trusted = shared is None
-        """Whether anything is read from the folder, or kept in it."""
-        if not self.trusted:
-            self.disable()
-            warnings.warn(
-                f"{shared}: others can write to it, and compiled functions in it would be run; nothing is kept there, "
-                "and each process compiles for itself. Name another folder (NUMBA_CACHE_DIR), or take their right to "
-                "write (chmod go-w)",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+    Args:
+        function: to compile.
+        name: how the names of its files begin.
+        key: of the sources that it is built from; files with others are removed when one is kept.
+    """
+
+    def __init__(self, function: Any, name: str, key: str) -> None:
+        self._function, self._name, self._key = function, name, key
+        self._source, self._line = Path(inspect.getfile(function)), function.__code__.co_firstlineno
+        self._lock: IO[bytes] | None = None
+
+    @property
+    def cache_path(self) -> str:
+        """The folder that is tried first."""
+        return str(_folders(self._source)[0])
+
+    def enable(self) -> None:
+        """It always is."""
+
+    disable = flush = enable
+
+    def is_kept(self) -> bool:
+        """Whether there is a file for some types, or no place for one."""
+        pattern = f"{self._name}-{self._key}-*.nbc"
+        folders = _folders(self._source)
+        return any(any(folder.glob(pattern)) for folder in folders) or all(self._hindrance(f) for f in folders)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for arguments of these types; ``None``: nothing, or what cannot be read."""
-        try:
-            found = super().load_overload(sig, target_context)
-        except Exception:  # Whatever a damaged file leads to.
-            found, damaged = None, True
-        else:
-            # Processes that compile for different types at once can have taken the same file.
-            damaged = found is not None and tuple(found.signature.args) != tuple(getattr(sig, "args", sig))
-        if damaged:
-            with contextlib.suppress(OSError):
-                self.flush()
-        return None if damaged else found
+        """What was compiled for arguments of these types; ``None``: it is to be compiled now, by this process."""
+        target_context.refresh()
+        found = self._found(sig, target_context)
+        if found is None:
+            self._acquire()
+            found = self._found(sig, target_context)
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if there is room."""
+        if data.library.has_dynamic_globals:
+            warnings.warn(f"{self._name}: addresses are in it, so it cannot be kept", RuntimeWarning, stacklevel=2)
+            return
+        key = self._types_key(sig, data.codegen)
+        content = dumps(data._reduce())
+        for folder in _folders(self._source):
+            if self._hindrance(folder) is None:
+                with contextlib.suppress(OSError):
+                    self._write(self._file(folder, key), _digest(key, content) + content)
+                    return
+        tried = ", ".join(f"{folder} ({self._hindrance(folder) or 'full'})" for folder in _folders(self._source))
+        _say(
+            f"what was compiled cannot be kept, and each process compiles for itself; tried {tried}; "
+            "name a folder that only you can write to: NUMBA_CACHE_DIR=..."
+        )
+
+    def releasing(self, compile_: F) -> F:
+        """``compile_``, after which other processes may compile this function: whether it is kept by then or not."""
+
+        @functools.wraps(compile_)
+        def compile_and_release(*arguments: Any, **options: Any) -> Any:
+            try:
+                return compile_(*arguments, **options)
+            finally:
+                self._release()
+
+        made: Any = compile_and_release
+        return made
+
+    def _found(self, sig: Any, target_context: Any) -> Any:
+        key = self._types_key(sig, target_context.codegen())
+        for folder in _folders(self._source):
+            if self._distrust(folder):
+                continue
+            with contextlib.suppress(OSError):
+                file = self._file(folder, key)
+                whole = file.read_bytes()
+                if whole[:HASH_BYTES] == _digest(key, whole[HASH_BYTES:]):
+                    return CompileResult._rebuild(target_context, *pickle.loads(whole[HASH_BYTES:]))
+                _say(f"{file}: is damaged; compiling it anew")
+        return None
+
+    def _types_key(self, sig: Any, codegen: Any) -> bytes:
+        """Of what depends on more than :func:`gpusched_env.compiling.sources_key` and a function's name."""
+        types = repr((tuple(getattr(sig, "args", sig)), getattr(sig, "return_type", None)))
+        cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
+        made_by = (numba.__version__, codegen.magic_tuple(), self._source.read_bytes(), self._line)
+        return bytes(dumps((types, cells, made_by)))
+
+    def _file(self, folder: Path, key: bytes) -> Path:
+        version = f"py{sys.version_info.major}{sys.version_info.minor}"
+        return folder / f"{self._name}-{self._key}-{version}.{hashlib.sha256(key).hexdigest()[:16]}.nbc"
+
+    def _write(self, file: Path, content: bytes) -> None:
+        partial = file.with_name(f"{file.name}.tmp.{os.getpid()}")
+        try:
+            partial.write_bytes(content)
+            partial.replace(file)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+        for path in file.parent.glob(f"{self._name}-*.nb[ci]"):
+            if not path.name.startswith(f"{self._name}-{self._key}-"):
+                # A process that runs on those compiles anew, at worst.
+                path.unlink(missing_ok=True)
+
+    def _acquire(self) -> None:
+        """Be the one process that compiles this function; on file systems without locks, one of them."""
+        folder = next((f for f in _folders(self._source) if self._hindrance(f) is None), None)
+        if fcntl is None or folder is None or self._lock is not None:
+            return
         with contextlib.suppress(OSError):
-            super().save_overload(sig, data)
+            self._lock = (folder / f"{self._name}.lock").open("a+b")
+            _await(self._lock)
+            self._lock.truncate(0)
+            self._lock.write(b"%d" % os.getpid())
+            self._lock.flush()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _distrust(self, folder: Path) -> str | None:
+        """Why nothing is read from a folder, or kept there."""
+        if folder.parent == self._source.parent:
+            return None
+        place = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+        shared = open_to_others(place)
+        return f"others can write to {shared}" if shared else None
+
+    def _hindrance(self, folder: Path) -> str | None:
+        """Why nothing can be kept in a folder, which is made if it is not there."""
+        if distrust := self._distrust(folder):
+            return distrust
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return error.strerror
+        return None if os.access(folder, os.W_OK | os.X_OK) else "cannot be written"
 
 
 def open_to_others(folder: Path) -> Path | None:
@@ -76,3 +199,33 @@ def open_to_others(folder: Path) -> Path | None:
         if about.st_uid not in (0, os.getuid()) or ((group or about.st_mode & stat.S_IWOTH) and not sticky):
             return path
     return None
+
+
+def _await(lock: IO[bytes]) -> None:
+    until = time.monotonic() + QUIETLY_S
+    while time.monotonic() < until:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(QUIETLY_S / 20)
+    lock.seek(0)
+    _say(f"waiting for process {lock.read().decode()}, which is compiling the same ...")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def _folders(source: Path) -> list[Path]:
+    """Where files of functions of ``source`` are looked for; they are kept in the first that can be written."""
+    below: str = _CacheLocator.get_suitable_cache_subpath(str(source))
+    if config.CACHE_DIR:  # type: ignore[attr-defined]  # numba.config is filled at run time.
+        return [Path(config.CACHE_DIR) / below]  # type: ignore[attr-defined]
+    return [source.parent / "__pycache__", Path(AppDirs(appname="numba", appauthor=False).user_cache_dir) / below]
+
+
+def _digest(key: bytes, content: bytes) -> bytes:
+    return hashlib.sha256(hashlib.sha256(key).digest() + content).digest()
+
+
+@functools.cache
+def _say(text: str) -> None:
+    """On stderr, once."""
+    sys.stderr.write(f"gpusched: {text}\n")

@@ -20,16 +20,15 @@ faults. Such builds are kept beside the usual ones.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from numba import config, njit
-from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
@@ -108,11 +107,10 @@ def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _njit(signature: Any, options: dict[str, Any], function: F) -> F:
-    kept = _kept(function)
     compiled: Any = njit(**options)(function)
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # It is told to compile nothing.
         return function
-    compiled._cache = kept
+    _keep(compiled, function)
     if signature is not None:
         compiled.compile(signature)
         compiled.disable_compile()
@@ -121,53 +119,26 @@ def _njit(signature: Any, options: dict[str, Any], function: F) -> F:
 
 
 def _cfunc(signature: Any, function: Callable[..., Any]) -> Any:
-    kept = _kept(function)
     compiled: Any = CFunc(function, normalize_signature(signature), {}, {}, pipeline_class=WholeCompiler)
-    compiled._cache = kept
+    _keep(compiled, function)
     compiled.compile()
     return compiled
 
 
-def _kept(function: Any) -> Any:
-    """What is kept of a function, which gets the name of its files: Numba makes theirs of it."""
-    own, name, key = _names(function)
-    function.__qualname__ = f"{own}-{key}"
-    try:
-        kept = KeptFunctions(function)
-    except RuntimeError as error:
-        if "no locator" not in str(error):
-            raise
-        # Neither the package's folder nor the home can be written: each process compiles for itself.
-        return NullCache()
-    if kept.trusted:
-        _remove_outdated(Path(kept.cache_path), name, key)
-    return kept
+def _keep(compiled: Any, function: Any) -> None:
+    kept = _kept(function)
+    compiled._cache = kept
+    compiled.compile = kept.releasing(compiled.compile)
+
+
+def _kept(function: Any) -> KeptFunctions:
+    name = f"{function.__module__.split('.')[-1]}.{BUILD}{function.__qualname__}"
+    return KeptFunctions(function, re.sub("[<>]", "", name), sources_key(function.__module__))
 
 
 def is_kept(function: Any) -> bool:
     """Whether a function to be compiled was kept on disk before, as its sources are now, or none can be kept."""
-    _, name, key = _names(function)
-    try:
-        kept = KeptFunctions(function)
-    except RuntimeError:  # As in _kept.
-        return True
-    return not kept.trusted or any(Path(kept.cache_path).glob(f"{name}-{key}-*.nbi"))
-
-
-def _names(function: Any) -> tuple[str, str, str]:
-    """Of a function, of its files in the cache, and the key of its sources that both are given."""
-    key = sources_key(function.__module__)
-    # It may have been compiled before, which has changed its name.
-    own = BUILD + function.__qualname__.removeprefix(BUILD).removesuffix(f"-{key}")
-    return own, f"{function.__module__.split('.')[-1]}.{own}", key
-
-
-def _remove_outdated(folder: Path, name: str, key: str) -> None:
-    """Remove what was compiled of other sources. A process that runs on those compiles anew, at worst."""
-    for path in folder.glob(f"{name}-*.nb[ci]"):
-        if not path.name.startswith(f"{name}-{key}-"):
-            with contextlib.suppress(OSError):  # Another process was faster, or the folder is read-only.
-                path.unlink()
+    return _kept(function).is_kept()
 
 
 @functools.cache

@@ -32,12 +32,25 @@ _INNER = r"/\\\x00-\x1f\x7f-\x9f\ud800-\udfff"
 FileName = Annotated[str, Meta(max_length=120, pattern=rf"^[^\s.{_INNER}][^{_INNER}]*\Z")]
 """What files and folders are called by."""
 
+LONGEST_US = 1e12
+"""Of whatever takes time: eleven days. Clocks count picoseconds, and end after fifty."""
+Duration = Annotated[float, Meta(gt=0, le=LONGEST_US)]
+"""Microseconds."""
+Time = Annotated[float, Meta(ge=0, le=LONGEST_US)]
+"""Microseconds that may be none."""
+
 MOST_UNZIPPED = 2**30
 """Bytes: what a small file can expand to is refused before all of it is in memory."""
 MOST_TIMES = 64
 """How often the size of a large archive: what we write is compressed to more than a hundredth of its size."""
 MOST_READ = 2**30
 """Bytes of a file."""
+
+ARCHIVE_ERRORS = (
+    zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, OverflowError, RuntimeError, MemoryError, OSError,
+)  # fmt: skip
+"""What reading a damaged archive raises. ``RuntimeError``: flipped bits say that a member is encrypted, or compressed
+in a way that is not known."""
 
 _PLACE = re.compile(r" - at `(.*)`$")
 _PATTERN = re.compile(r"Expected `str` matching regex '.*'", re.DOTALL)

@@ -27,6 +27,8 @@ from gpusched_env.agents.training.folder import (
     CurveEntry,
     LearningCurve,
     TrainingResult,
+    check_kept,
+    differences,
     read_config,
     write_config,
     write_json,
@@ -127,6 +129,8 @@ def _last_state(out: Path, trust: bool) -> dict[str, Any] | None:
     state = kept.last(trust=trust) if kept.steps() else None
     if state is None:
         _remove(out)
+    elif (out / VALIDATION).exists():
+        check_kept(out)
     return state
 
 
@@ -185,8 +189,8 @@ def check_training(config: Training, out: Path, *, resume: bool) -> Training:
     if (out / CONFIG).exists():
         if not resume:
             raise InputError(f"{out} holds a training already; go on with --resume, or name another folder")
-        stored, names = read_config(out / CONFIG), config.__struct_fields__
-        other = [name for name in names if name != "timesteps" and getattr(stored, name, None) != getattr(config, name)]
+        found = differences(read_config(out / CONFIG), config)
+        other = [f"{name} ({there} there, {now} now)" for name, there, now in found if name != "timesteps"]
         if other:
             raise InputError(
                 f"{out} holds a training with another {', '.join(other)}; resume it with the same settings"
@@ -206,6 +210,7 @@ def _completed(config: Training, out: Path) -> Trained | None:
     curve = decoded(read_bytes(curve_file), LearningCurve, f"{curve_file}: not what a training wrote").validations
     if result.timesteps < config.timesteps:
         return None
+    check_kept(out)
     return Trained(curve, result.timesteps, result.train_s, result.stopped)
 
 

@@ -13,7 +13,7 @@ from stable_baselines3.common.save_util import load_from_zip_file
 from gpusched_env.agents.policies.slots import SlotActorCritic
 from gpusched_env.agents.policy_file import read_members
 from gpusched_env.errors import InputError
-from gpusched_env.reading import check_unzipped, opened
+from gpusched_env.reading import ARCHIVE_ERRORS, check_unzipped, opened
 
 
 def begin_with(model: BaseAlgorithm, path: Path) -> None:
@@ -34,7 +34,7 @@ def begin_with(model: BaseAlgorithm, path: Path) -> None:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
             check_unzipped(archive, path.stat().st_size, str(path))
         _, parameters, _ = load_from_zip_file(path, load_data=False, device="cpu")
-    except (OSError, ValueError, RuntimeError, KeyError, zipfile.BadZipFile) as error:
+    except ARCHIVE_ERRORS as error:
         raise InputError(f"{path}: no model of stable-baselines3 ({error})") from error
     weights: Any = parameters.get("policy", {})
     _take(model.policy, weights, path)

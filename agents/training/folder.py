@@ -13,6 +13,8 @@ import os
 import pickle
 import secrets
 import tempfile
+import textwrap
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,7 +24,7 @@ import msgspec
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.config import Training
 from gpusched_env.errors import InputError
-from gpusched_env.reading import checked, decoded, opened, parse_yaml, read_bytes, read_text
+from gpusched_env.reading import ARCHIVE_ERRORS, checked, decoded, opened, parse_yaml, read_bytes, read_text
 from gpusched_env.scenarios.games import load_room, rooms_of
 
 CONFIG = "config.yaml"
@@ -87,6 +89,8 @@ class LearningCurve(msgspec.Struct, frozen=True, kw_only=True):
     baselines: dict[str, float]
     """Mean costs of hand-written schedulers on the same episodes."""
     validations: list[CurveEntry]
+    kept: list[str] = []
+    """Files of the best policy."""
 
 
 class TrainingResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +135,47 @@ def _read_config(path: Path) -> tuple[Training, _Provenance]:
     found = checked(parse_yaml(read_text(path), where), _Config, where)
     kind: type[Training] = load_room(rooms_of(found.training.get("scenario")).trainer).config
     return checked(found.training, kind, where), found.provenance
+
+
+def differences(one: Training, other: Training) -> list[tuple[str, str, str]]:
+    """Where two configurations differ: the path of a setting and its two values, shortened."""
+    mine, theirs = (_flat(msgspec.json.decode(msgspec.json.encode(config))) for config in (one, other))
+    return [
+        (name, *(textwrap.shorten(str(values.get(name, "none")), 40, placeholder="...") for values in (mine, theirs)))
+        for name in mine | theirs
+        if mine.get(name) != theirs.get(name)
+    ]
+
+
+def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested values by their path."""
+    if not isinstance(values, dict):
+        return {prefix: values}
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}.{name}" if prefix else name)
+    return found
+
+
+def check_kept(folder: Path) -> None:
+    """Find out whether the best policy that a training noted is there, whole.
+
+    Raises:
+        InputError: it is not.
+    """
+    file = folder / VALIDATION
+    curve = decoded(read_bytes(file), LearningCurve, f"{file}: not what a training wrote")
+    for name in curve.kept:
+        try:
+            with opened(folder / name) as found, zipfile.ZipFile(found) as archive:
+                damaged = archive.testzip()
+        except (InputError, *ARCHIVE_ERRORS) as error:
+            damaged = str(error)
+        if damaged:
+            raise InputError(f"{folder / name}: the best policy so far is missing or damaged ({damaged}); {_AGAIN}")
+
+
+_AGAIN = "put it back, or train into another folder"
 
 
 @dataclass(frozen=True, slots=True)

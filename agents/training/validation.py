@@ -30,8 +30,10 @@ from gpusched_env.agents.training.environments import (
     validation_seeds,
 )
 from gpusched_env.agents.training.folder import (
+    BEST,
     BOARD,
     CHECKPOINTS,
+    EXPORTED,
     VALIDATION,
     Checkpoints,
     CurveEntry,
@@ -208,8 +210,9 @@ class Course:
             learner.keep()
         point = CurveEntry(timesteps=timesteps, cost=cost, costs=judged.costs, best=best)
         self.curve.append(point)
-        content = LearningCurve(seeds=self._judge.seeds, baselines=self._baselines, validations=self.curve)
-        write_json(content, self.out / VALIDATION)
+        kept = [name for name in (BEST, EXPORTED) if (self.out / name).exists()]
+        noted = LearningCurve(seeds=self._judge.seeds, baselines=self._baselines, validations=self.curve, kept=kept)
+        write_json(noted, self.out / VALIDATION)
         scalars = {f"validation/{name}": value for name, value in judged.figures.items()}
         scalars |= {"validation/cost": cost, "validation/best_cost": min(p.cost for p in self.curve)}
         if self._baselines:

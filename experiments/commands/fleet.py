@@ -61,14 +61,17 @@ def fleet(options: FleetOptions) -> None:
 
     Jobs are drawn with the statistics of Alibaba's trace, unless a trace is given.
     """
-    from gpusched_env.baselines.fleet.registry import make_dispatcher
+    from gpusched_env.baselines.fleet.registry import dispatcher_names, make_dispatcher
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.display.table import Table
+    from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console
     from gpusched_env.hardware.power import J_A_KWH
 
     made = {spec: make_dispatcher(spec) for spec in split_specs(options.dispatchers)}
+    if not made:
+        raise InputError(f"--dispatchers {options.dispatchers!r}: names none; known: {', '.join(dispatcher_names())}")
     problem = _problem(options)
     with writing(("--json", options.json), overwrite=options.overwrite) as write:
         found = {name: _figures(_run(dispatcher, problem, options)) for name, dispatcher in made.items()}

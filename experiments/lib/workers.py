@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -105,13 +106,20 @@ def run_tasks(
         for future in as_completed(futures):
             yield futures[future], _result(future)
     except BrokenProcessPool as error:
-        raise GpuschedError(
-            "a worker process ended unexpectedly; if it was killed for lack of memory, use fewer workers"
-        ) from error
+        raise GpuschedError(_ended(str(error))) from error
     except BaseException:
         # Tasks that are under way would hold up whatever comes next.
         executor.shutdown(wait=True, kill_workers=True)
         raise
+
+
+def _ended(told: str) -> str:
+    """Why a worker ended, if its signal tells: the system kills what has no memory left, and crashes are others."""
+    how = re.search(r"SIG[A-Z]+", told)
+    advice = "if it was killed for lack of memory, use fewer workers"
+    if how is not None and how[0] not in ("SIGKILL", "SIGTERM"):
+        advice = "it crashed: please report that, with what was run"
+    return f"a worker process ended unexpectedly{f' ({how[0]})' if how else ''}; {advice}"
 
 
 def _result(future: Future[R]) -> R:

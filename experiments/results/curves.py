@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gpusched_env.agents.training.folder import Record, read_record
+from gpusched_env.agents.training.folder import Record, differences, read_record
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import encode_rows, read_struct
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
@@ -30,6 +30,10 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions before each validation."""
     costs: list[float]
     """Mean cost of each validation."""
+
+    def __post_init__(self) -> None:
+        if len(self.timesteps) != len(self.costs) or not self.costs:
+            raise ValueError(f"{len(self.timesteps)} timesteps and {len(self.costs)} costs, must be as many, and some")
 
     @property
     def best(self) -> float:
@@ -53,6 +57,10 @@ class Curves(msgspec.Struct, frozen=True, kw_only=True):
     curves: list[Curve]
     """By seed."""
 
+    def __post_init__(self) -> None:
+        if not self.timesteps:
+            raise ValueError("timesteps: is empty")
+
     def means(self) -> list[Interval]:
         """At each of ``timesteps``: the mean over seeds, whose costs are linear between their validations."""
         costs = [np.interp(self.timesteps, curve.timesteps, curve.costs).tolist() for curve in self.curves]
@@ -75,9 +83,10 @@ def gather(folders: Sequence[Path]) -> Curves:
         if before.config.seed == record.config.seed:
             raise InputError(f"{before.folder} and {record.folder}: both have seed {record.config.seed}")
         _check_same(first, record)
+    config: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(first.config.checked()))
     return Curves(
         scenario=first.config.name,
-        training=_without_seed(first),
+        training={name: value for name, value in config.items() if name != "seed"},
         episodes=len(first.curve.seeds),
         baselines=_baselines(records),
         timesteps=[round(statistics.fmean(points)) for points in zip(*map(_timesteps, records), strict=True)],
@@ -111,11 +120,9 @@ def read_curves(path: Path) -> Curves:
 def _check_same(first: Record, other: Record) -> None:
     """Refuse trainings that differ in more than the seed, or whose validations cannot be averaged."""
     where = f"{first.folder} and {other.folder}"
-    mine, theirs = _flat(_without_seed(first)), _flat(_without_seed(other))
-    missing = object()
-    names = [name for name in mine | theirs if mine.get(name, missing) != theirs.get(name, missing)]
-    if names:
-        told = (f"{name} ({_told(mine, name)} and {_told(theirs, name)})" for name in names)
+    found = differences(first.config.checked(), other.config.checked())
+    told = [f"{name} ({mine} and {theirs})" for name, mine, theirs in found if name != "seed"]
+    if told:
         raise InputError(f"{where}: differ in {', '.join(told)}; only the seed may differ")
     package = "gpusched-env"
     ours, others = first.versions.get(package), other.versions.get(package)
@@ -151,24 +158,3 @@ def _comparable(mine: list[int], theirs: list[int], every: int) -> bool:
 
 def _timesteps(record: Record) -> list[int]:
     return [point.timesteps for point in record.curve.validations]
-
-
-def _without_seed(record: Record) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record.config.checked()))
-    del plain["seed"]
-    return plain
-
-
-def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested values by their path."""
-    if not isinstance(values, dict):
-        return {prefix: values}
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        found |= _flat(value, f"{prefix}.{name}" if prefix else name)
-    return found
-
-
-def _told(values: dict[str, Any], name: str) -> str:
-    text = str(values.get(name, "none"))
-    return text if len(text) <= 40 else f"{text[:37]}..."

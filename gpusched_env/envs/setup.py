@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +11,9 @@ import numpy as np
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.reading import LONGEST_US
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scheduling.timeline import DETAILS
-from gpusched_env.workload.kernel import LONGEST_US
 
 MOST_ROWS: Final = 65_536
 """Of a table of observations."""
@@ -105,8 +104,10 @@ def check_interval(interval_us: Any) -> float:
     Raises:
         InputError: it is no number of microseconds from 0.
     """
-    if not (isinstance(interval_us, float | int | np.number) and 0 <= interval_us < math.inf):
-        raise InputError(f"interval_us is {interval_us!r}, must be a number of microseconds, or 0: every launch")
+    if not (isinstance(interval_us, float | int | np.number) and 0 <= interval_us <= LONGEST_US):
+        raise InputError(
+            f"interval_us is {interval_us!r}, must be microseconds, at most {LONGEST_US:g}, or 0: every launch"
+        )
     return float(interval_us)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.reading import checked, parse_yaml, read_text
+from gpusched_env.reading import LONGEST_US, Duration, Time, checked, parse_yaml, read_text
 
 PositiveInt = Annotated[int, Meta(ge=1, le=2**53)]
 NonNegativeInt = Annotated[int, Meta(ge=0, le=2**53)]
@@ -61,34 +61,34 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Latencies of launches, dependencies and context operations, in microseconds."""
 
-    launch_latency_us: NonNegativeFloat
+    launch_latency_us: Time
     """From the return of the host's launch call to the start on an idle stream."""
-    stream_gap_us: NonNegativeFloat
+    stream_gap_us: Time
     """From a kernel's last block to the first block of the next kernel already queued in its stream."""
-    graph_gap_us: NonNegativeFloat
+    graph_gap_us: Time
     """The same between two nodes of a CUDA graph."""
-    graph_gap_beside_us: NonNegativeFloat = 0.0
+    graph_gap_beside_us: Time = 0.0
     """Added to that where kernels that are not the graph's are resident when the node before has ended."""
-    graph_launch_us: NonNegativeFloat
+    graph_launch_us: Time
     """Host time of a graph launch call."""
-    event_latency_us: NonNegativeFloat
+    event_latency_us: Time
     """From a kernel's end to the start of a kernel of another stream that waits for it by an event."""
-    sync_latency_us: NonNegativeFloat
+    sync_latency_us: Time
     """From the end of the last kernel to the return of a host synchronisation."""
-    slice_us: Annotated[float, Meta(ge=LEAST_SLICE_US, le=1e18)]
+    slice_us: Annotated[float, Meta(ge=LEAST_SLICE_US, le=LONGEST_US)]
     """Time slice between contexts that do not share (processes without MPS)."""
-    switch_us: NonNegativeFloat
+    switch_us: Time
     """Dead time of one switch between such contexts."""
-    partition_change_us: NonNegativeFloat
+    partition_change_us: Time
     """Host time of a partition command after the first launch."""
-    drain_ack_us: NonNegativeFloat = 1.0
+    drain_ack_us: Time = 1.0
     """From a drain request until the dispatcher stops handing out blocks of the kernel."""
-    reset_us: NonNegativeFloat = 10.0
+    reset_us: Time = 10.0
     """Dead time of killing a kernel's resident blocks."""
-    queue_period_us: NonNegativeFloat = 0.0
+    queue_period_us: Time = 0.0
     """How long the hardware holds some of the queues of a context before it goes on to others, where more than
     ``channels`` are used (:mod:`gpusched_env.hardware.queues`); 0: streams beyond the channels alias."""
-    child_launch_us: NonNegativeFloat = 6.0
+    child_launch_us: Time = 6.0
     """From a kernel's launch of a child on the device until the child is issued (H100, launch.jsonl: 6 us from the call
     to the start of a single child)."""
 
@@ -96,13 +96,13 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class TileCosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What synchronising the tiles of dependent kernels costs (:mod:`gpusched_env.hardware.tiles`), in microseconds."""
 
-    post_us: NonNegativeFloat = 0.0
+    post_us: Time = 0.0
     """Time of a block that posts a semaphore: a barrier, a memory fence, an atomic operation."""
-    wait_us: NonNegativeFloat = 0.0
+    wait_us: Time = 0.0
     """Time of a block for each wait, however long it waits: a barrier, reads of the semaphore."""
-    order_us: NonNegativeFloat = 0.0
+    order_us: Time = 0.0
     """Time of a block that takes its tile from a counter, and looks up which that is."""
-    wait_kernel_us: NonNegativeFloat = 0.0
+    wait_kernel_us: Time = 0.0
     """From the start of a producer's first block to the end of the kernel that waits for it."""
 
 
@@ -113,7 +113,7 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """1: both directions share an engine; 2: one engine a direction."""
     bytes_per_us: PositiveFloat
     """Bandwidth of one engine (bytes per microsecond = MB/s)."""
-    latency_us: NonNegativeFloat = 1.0
+    latency_us: Time = 1.0
     """Fixed cost of one copy on the engine."""
 
 
@@ -152,17 +152,17 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     takes a 64-bit modulo. Fitted by ``gpusched calibrate``.
     """
 
-    fma_issue_us: PositiveFloat
+    fma_issue_us: Duration
     """Issue time of one FMA of a warp on its sub-partition."""
-    fma_latency_us: PositiveFloat
+    fma_latency_us: Duration
     """Time of one FMA of a warp alone on its sub-partition."""
-    load_issue_us: PositiveFloat
+    load_issue_us: Duration
     """Issue time of one load of a warp, its address included."""
-    load_latency_us: PositiveFloat
+    load_latency_us: Duration
     """Time of one load of a warp alone, address and DRAM latency."""
-    load_wait_us: PositiveFloat
+    load_wait_us: Duration
     """Part of it that heavier co-residents can stretch (the address computation)."""
-    block_us: NonNegativeFloat
+    block_us: Time
     """Fixed part of a block's life."""
 
 

@@ -19,6 +19,7 @@ from gpusched_env.data.product_chains import is_product_chain, product_chain
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.l2 import keeps
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.reading import LONGEST_US
 from gpusched_env.scenarios.adapting import with_profile_error, with_window
 from gpusched_env.scenarios.graph_profile import GraphProfile, graph_profile
 from gpusched_env.scenarios.host_speed import at_host_speed, check_host_speed
@@ -209,6 +210,8 @@ def _program(
             gaps[identity].append(max(0.0, start - end))
         alone.append(played.device_us)
         variants.append(job)
+    if max(alone) > LONGEST_US:
+        raise InputError(f"tenant {tenant.name}: a job takes {max(alone):g} us alone, must be at most {LONGEST_US:g}")
     median = statistics.median(workload.iteration_us)
     found_again, brings = _in_l2(workload, variants, compiler)
     return TenantProgram(

@@ -22,7 +22,7 @@ from gpusched_env.data.parboil import is_parboil, parboil_of
 from gpusched_env.data.product_chains import is_product_chain, product_chain_of
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
-from gpusched_env.reading import FileName, checked, parse_yaml, read_text
+from gpusched_env.reading import Duration, FileName, Time, checked, parse_yaml, read_text
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.window import KernelWindow
@@ -83,13 +83,13 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Name of a GPU (``gpusched gpus``), or path of a specification of one's own (``.yaml``)."""
     tenants: Annotated[tuple[Tenant, ...], Meta(min_length=1)]
     """Who shares the GPU."""
-    horizon_us: Annotated[float, Meta(gt=0)]
+    horizon_us: Duration
     """The episode is truncated here."""
-    arrivals_until_us: Annotated[float, Meta(gt=0)] | None = None
+    arrivals_until_us: Duration | None = None
     """Nobody sends a job any more after this, but for clients of a closed loop, who wait for an answer; ``None``: until
     the horizon. Where the horizon is further off than the longest objective, each job that came is in time or late at
     the end, and none is free because the end is near."""
-    decision_us: Annotated[float, Meta(ge=0)] = 0.0
+    decision_us: Time = 0.0
     """Host time of one decision: its command takes effect that much later, decisions queue up."""
     throttle_us: Annotated[float, Meta(ge=0, le=3.6e9)] = 2_000.0
     """How much later a tenant's next job begins when it was throttled: what a change of its pause costs its host (about
@@ -124,7 +124,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     waits for the GPU, in a synchronisation or before a full queue."""
     lookahead: Annotated[int, Meta(ge=1, le=1024)] = 1
     """Pending kernels of each tenant that a scheduler sees."""
-    interval_us: Annotated[float, Meta(ge=0)] = 0.0
+    interval_us: Time = 0.0
     """How long a decision of its environment stands unless ``gym.make`` is told otherwise
     (:mod:`gpusched_env.planning.interval`); 0: every launch is one. Schedulers are asked for every launch anyway."""
     launch_depth: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from gpusched_env.reading import checked
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.arrivals import ArrivalProcess
 from gpusched_env.workload.cores.spec import CpuCores, Process
@@ -26,6 +27,9 @@ def stretched(scenario: Scenario) -> Scenario:
     """A scenario whose clients, objectives and horizon take :attr:`~Scenario.stretch` times as long; that is 1 then.
 
     Its workloads are :func:`slowed` by who loads them.
+
+    Raises:
+        InputError: something takes too long then.
     """
     factor = scenario.stretch
     if factor == 1.0:
@@ -33,7 +37,8 @@ def stretched(scenario: Scenario) -> Scenario:
     tenants = tuple(_tenant(tenant, factor) for tenant in scenario.tenants)
     longer = _times(scenario, factor, "horizon_us", "arrivals_until_us")
     cores = scenario.cores and _cores(scenario.cores, factor)
-    return msgspec.structs.replace(longer, tenants=tenants, cores=cores, stretch=1.0)
+    made = msgspec.structs.replace(longer, tenants=tenants, cores=cores, stretch=1.0)
+    return checked(msgspec.to_builtins(made), Scenario, f"scenario {scenario.name}, {factor:g} times as long")
 
 
 def _cores(cores: CpuCores, factor: float) -> CpuCores:

@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.reading import Time
+
 
 class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a window works and what it costs."""
@@ -26,15 +28,15 @@ class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Launches that a stream holds, from when they are launched until they are known to have ended. With more than one
     (ACS has one), a launch may be queued behind others, and then what these write is there in time: it need not wait
     for a hazard with any of them to be over and known."""
-    launch_us: Annotated[float, Meta(ge=0)] = 4.0
+    launch_us: Time = 4.0
     """From a thread's decision to launch until the kernel starts on an idle GPU. The thread does nothing else."""
-    sync_us: Annotated[float, Meta(ge=0)] = 5.0
+    sync_us: Time = 5.0
     """From a kernel's end until its thread knows: then it leaves the window and its stream, and what waited for it
     may be launched. Launch and synchronisation together took 5 to 20 us where the paper profiled them, and 9.3 us (with
     an empty kernel between them, median of 2,000) on the host of an H200."""
-    insert_us: Annotated[float, Meta(ge=0)] = 0.0
+    insert_us: Time = 0.0
     """Time of an entry besides the check."""
-    transfer_us: Annotated[float, Meta(ge=0)] = 0.0
+    transfer_us: Time = 0.0
     """From a hand-over by the application to the window, one behind another: only the first launch behind a
     synchronisation is held up by it."""
     newer: Annotated[int, Meta(ge=1)] | None = None

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from gpusched_env.reading import Duration, Time
 from gpusched_env.workload.arrivals import ArrivalProcess
 from gpusched_env.workload.batching import Batching
 from gpusched_env.workload.cores.spec import CpuCores, Process
@@ -23,10 +24,10 @@ class Substitute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     arrivals: ArrivalProcess | UnsetType = UNSET
     jobs: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
     weight: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
-    slo_us: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
+    slo_us: Duration | UnsetType | None = UNSET
     launch: Literal["eager", "graph"] | UnsetType = UNSET
-    iteration_us: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
-    host_us: Annotated[float, Meta(ge=0)] | UnsetType | None = UNSET
+    iteration_us: Duration | UnsetType | None = UNSET
+    host_us: Time | UnsetType | None = UNSET
     memory_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     batching: Batching | UnsetType | None = UNSET
     neighbours: tuple[tuple[Process, ...], ...] | UnsetType = UNSET

@@ -6,6 +6,7 @@ was given is never looked at again.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.hardware.clock import to_ps
+from gpusched_env.reading import LONGEST_US
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import (
@@ -58,6 +60,10 @@ def check(command: Command, view: Shown, problem: Problem, operation_of: Operati
     if isinstance(command, Wait):
         if not command.until_us >= view.time_us:
             raise IllegalCommand(f"{command}: until_us lies before the present time {view.time_us} us")
+        if view.time_us + LONGEST_US < command.until_us < math.inf:
+            raise IllegalCommand(
+                f"{command}: until_us must be within {LONGEST_US:g} us, or inf: until something happens"
+            )
         return command
     offered = problem.scenario.commands
     if command.NAME not in offered:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from gpusched_env.errors import InputError
+from gpusched_env.reading import Duration, Time
 from gpusched_env.workload.steps import Count
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -23,7 +24,7 @@ MOST_US = 1e12
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    start_us: NonNegative = 0.0
+    start_us: Time = 0.0
     """Earliest first arrival."""
 
     @property
@@ -45,7 +46,7 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class ClosedLoop(_Base, frozen=True, kw_only=True, tag="closed-loop", tag_field="kind"):
     """The next job arrives ``think_us`` after the previous one completed."""
 
-    think_us: NonNegative = 0.0
+    think_us: Time = 0.0
 
     @property
     def closed(self) -> bool:
@@ -65,7 +66,7 @@ class Poisson(_Base, frozen=True, kw_only=True, tag="poisson", tag_field="kind")
 class Periodic(_Base, frozen=True, kw_only=True, tag="periodic", tag_field="kind"):
     """One job every ``period_us``."""
 
-    period_us: Positive
+    period_us: Duration
 
     @property
     def jobs_a_us(self) -> float:
@@ -93,8 +94,8 @@ class Regimes(_Base, frozen=True, kw_only=True, tag="regimes", tag_field="kind")
 
     rate_per_s: NonNegative
     busy_rate_per_s: Positive
-    calm_us: Positive
-    busy_us: Positive
+    calm_us: Duration
+    busy_us: Duration
 
     @property
     def jobs_a_us(self) -> float:

@@ -7,14 +7,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.reading import Duration
+
 Dim = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
-LONGEST_US = 1e12
-"""Of a kernel, a copy or host time: eleven days. Clocks count picoseconds, and end after fifty."""
-Duration = Annotated[float, Meta(gt=0, le=LONGEST_US)]
-"""Microseconds."""
-Time = Annotated[float, Meta(ge=0, le=LONGEST_US)]
-"""Microseconds that may be none."""
 MOST_BYTES = 1e18
 """Of DRAM traffic."""
 MOST_FORMS = 3

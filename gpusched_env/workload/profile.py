@@ -21,7 +21,8 @@ from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 from gpusched_env.hardware.records import ANY_RESIDENTS, MOST_RHO, block_record, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.kernel import LONGEST_US, MOST_BYTES, Kernel, KernelClass
+from gpusched_env.reading import LONGEST_US
+from gpusched_env.workload.kernel import MOST_BYTES, Kernel, KernelClass
 
 
 class Demand(NamedTuple):

@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.reading import Label
+from gpusched_env.reading import Duration, Label, Time
 from gpusched_env.workload.arrivals import ArrivalProcess
 from gpusched_env.workload.batching import Batching
-from gpusched_env.workload.kernel import Duration, Time
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,7 +28,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Urgency for schedulers that know priorities: 0 is the most urgent."""
     weight: Annotated[float, Meta(ge=0, le=1e18)] = 1.0
     """Weight of its jobs in the cost."""
-    slo_us: Annotated[float, Meta(gt=0)] | None = None
+    slo_us: Duration | None = None
     """Service objective: a job's turnaround should not exceed this, or with ``batching`` the time to its first token.
     """
     launch: Literal["eager", "graph"] = "eager"

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Meta
 
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
-from gpusched_env.reading import decoded, read_bytes, unzipped
-from gpusched_env.workload.kernel import Duration, Kernel, Time
+from gpusched_env.reading import Duration, Time, decoded, read_bytes, unzipped
+from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.steps import Step
 
 FORMAT = "gpusched-workload/1"

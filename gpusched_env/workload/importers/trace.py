@@ -8,11 +8,11 @@ from pathlib import Path
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.products import match_gpu, taken_for
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.reading import LONGEST_US
 from gpusched_env.workload.importers.build import build_workload
 from gpusched_env.workload.importers.kineto import read_kineto
 from gpusched_env.workload.importers.nsys import is_sqlite, read_nsys
 from gpusched_env.workload.importers.selection import ANY, Selection
-from gpusched_env.workload.kernel import LONGEST_US
 from gpusched_env.workload.workload import Workload
 
 
