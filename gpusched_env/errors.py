@@ -6,13 +6,21 @@ import contextlib
 import difflib
 from collections.abc import Iterable, Iterator
 
+MOST_LETTERS = 2000
+"""Of what an error shows."""
+
 
 class GpuschedError(Exception):
     """Base of every error that this package raises on purpose."""
 
 
 class InputError(GpuschedError):
-    """A file, key, name or value that the user gave is not acceptable."""
+    """A file, key, name or value that the user gave is not acceptable: one line, whatever was found there."""
+
+    def __str__(self) -> str:
+        line = " ".join(super().__str__().splitlines())
+        half = MOST_LETTERS // 2
+        return line if len(line) <= MOST_LETTERS else f"{line[:half]} ... {line[-half:]}"
 
 
 class IllegalCommand(GpuschedError):

@@ -61,7 +61,7 @@ def fleet(options: FleetOptions) -> None:
 
     Jobs are drawn with the statistics of Alibaba's trace, unless a trace is given.
     """
-    from gpusched_env.baselines.fleet.registry import dispatcher_names, make_dispatcher
+    from gpusched_env.baselines.fleet.registry import DISPATCHERS, make_dispatcher
     from gpusched_env.baselines.spec import split_specs
     from gpusched_env.display.table import Table
     from gpusched_env.errors import InputError
@@ -71,7 +71,7 @@ def fleet(options: FleetOptions) -> None:
 
     made = {spec: make_dispatcher(spec) for spec in split_specs(options.dispatchers)}
     if not made:
-        raise InputError(f"--dispatchers {options.dispatchers!r}: names none; known: {', '.join(dispatcher_names())}")
+        raise InputError(f"--dispatchers {options.dispatchers!r}: names none; known: {', '.join(DISPATCHERS.names())}")
     problem = _problem(options)
     with writing(("--json", options.json), overwrite=options.overwrite) as write:
         found = {name: _figures(_run(dispatcher, problem, options)) for name, dispatcher in made.items()}

@@ -173,11 +173,9 @@ def run_in_shards(
         return _run(dispatcher, problem, handles, bounds, level_of(blocks))
     import ray
 
-    try:
-        ray.init(address=address, include_dashboard=False if address == "local" else None, log_to_driver=False)
-    except (ConnectionError, ValueError) as error:
-        raise InputError(f"--ray-address {address}: no Ray cluster ({error})") from error
-    try:
+    from gpusched_env.experiments.lib.ray_cluster import connected
+
+    with connected(address):
         shared, remote = ray.put(problem), ray.remote(Shard)
         pairs = list(itertools.pairwise(bounds))
         names = [
@@ -188,8 +186,6 @@ def run_in_shards(
             _Handle(name, _remote_method(actor), _waited(name)) for name, actor in zip(names, actors, strict=True)
         ]
         return _run(dispatcher, problem, handles, bounds, level_of(blocks))
-    finally:
-        ray.shutdown()
 
 
 def _method(shard: Shard) -> Callable[..., Any]:

@@ -33,6 +33,14 @@ class LiveFigures(msgspec.Struct, frozen=True):
     cost: float
     done: bool
 
+    def __post_init__(self) -> None:
+        if not len(self.turnaround_us) == len(self.slowdown) == len(self.throughput_per_s):
+            raise ValueError("turnaround_us, slowdown and throughput_per_s must have a value for each tenant")
+
+    @property
+    def tenants(self) -> int:
+        return len(self.slowdown)
+
 
 def figures_of(metrics: Metrics) -> LiveFigures:
     """What is compared of an episode."""
@@ -109,6 +117,12 @@ class Live(msgspec.Struct, kw_only=True):
     left_out: dict[str, dict[str, str]] = {}
     """By scenario: schedulers that ask for what a real GPU does not do here, or failed, and why."""
     episodes: list[LiveEpisode] = []
+
+    def __post_init__(self) -> None:
+        for episode in self.episodes:
+            tenants = len(self.tenants.get(episode.scenario, episode.real.slowdown))
+            if not tenants == episode.real.tenants == episode.simulated.tenants:
+                raise ValueError(f"an episode of {episode.scenario} has other tenants")
 
     def title(self, scenario: str) -> str:
         """A scenario with what was set for all of it, and whether a tenant's kernels were a library's."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import ray
 from ray import tune
 from ray.tune.schedulers import MedianStoppingRule
 from ray.tune.search.optuna import OptunaSearch
@@ -16,10 +15,10 @@ from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.ray_cluster import connected
 from gpusched_env.experiments.sweep.local import STARTUP_TRIALS
 from gpusched_env.experiments.sweep.space import SPACES, Tried
 
-LOCAL = "local"
 NAME = "ray"
 """Folder of Ray Tune's files."""
 TRIALS = "trials"
@@ -55,14 +54,8 @@ def sweep(
             f"{out / NAME}: Ray goes on with a sweep by running what is in its files. If you trust whoever wrote them "
             "(such as yourself), say so: --trust (in Python trust=True)"
         )
-    try:
-        ray.init(address=address, include_dashboard=False if address == LOCAL else None, log_to_driver=False)
-    except (ConnectionError, ValueError) as error:
-        raise InputError(f"--ray-address {address}: no Ray cluster ({error})") from error
-    try:
+    with connected(address):
         return _sweep(config, trials, out.resolve(), fixed)
-    finally:
-        ray.shutdown()
 
 
 def _sweep(config: TrainingConfig, trials: int, out: Path, fixed: frozenset[str]) -> list[Tried]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
 
 from gpusched_env.errors import InputError
+from gpusched_env.reading import read_bytes, unzipped
 from gpusched_env.workload.dynamic_parallelism.graphs import Graph, simple_graph
+
+MOST_ALONE = 2**22
+MOST_AN_ENTRY = 64
+"""Vertices of a small file, and of a large one for each of its entries: hardly any may have no edge."""
 
 
 def read_graph(path: str | Path) -> Graph:
@@ -25,9 +29,8 @@ def read_graph(path: str | Path) -> Graph:
     if kind not in (".mtx", ".gr"):
         raise InputError(f"{path}: is no .mtx (MatrixMarket) or .gr (DIMACS) file, plain or .gz")
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("ascii")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        text = unzipped(read_bytes(path), str(path)).decode("ascii")
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: {error}") from error
     return _matrix_market(path, text) if kind == ".mtx" else _dimacs(path, text)
 
@@ -38,7 +41,7 @@ def _matrix_market(path: Path, text: str) -> Graph:
         raise InputError(f"{path}, line 1: must begin with '%%MatrixMarket matrix coordinate'")
     head = next((number for number, line in enumerate(lines) if not line.startswith("%")), len(lines))
     sizes = lines[head].split() if head < len(lines) else []
-    if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
+    if len(sizes) != 3 or not all(map(_is_count, sizes)):
         raise InputError(f"{path}, line {head + 1}: must be rows, columns and entries, three whole numbers")
     rows, columns, entries = map(int, sizes)
     if rows != columns:
@@ -46,11 +49,15 @@ def _matrix_market(path: Path, text: str) -> Graph:
     return _graph(path, rows, entries, lines[head + 1 :], head + 2, 0)
 
 
+def _is_count(word: str) -> bool:
+    return word.isdigit() and len(word) < 20
+
+
 def _dimacs(path: Path, text: str) -> Graph:
     lines = text.splitlines()
     head = next((number for number, line in enumerate(lines) if line.startswith("p ")), len(lines))
     sizes = lines[head].split() if head < len(lines) else []
-    if len(sizes) != 4 or sizes[1] != "sp" or not all(size.isdigit() for size in sizes[2:]):
+    if len(sizes) != 4 or sizes[1] != "sp" or not all(map(_is_count, sizes[2:])):
         raise InputError(f"{path}, line {head + 1}: must be 'p sp VERTICES ARCS'")
     arcs = [line for line in lines[head + 1 :] if line.startswith("a ")]
     return _graph(path, int(sizes[2]), int(sizes[3]), arcs, head + 2, 1)
@@ -61,8 +68,9 @@ def _graph(path: Path, vertices: int, entries: int, lines: list[str], first: int
     kept = [line for line in lines if line.strip()]
     if len(kept) != entries:
         raise InputError(f"{path}: has {len(kept)} entries, its head says {entries}")
-    if vertices < 1:
-        raise InputError(f"{path}: a graph without vertices; it needs at least 1")
+    most = max(MOST_ALONE, MOST_AN_ENTRY * entries)
+    if not 1 <= vertices <= most:
+        raise InputError(f"{path}: a graph of {vertices} vertices and {entries} entries; must be 1 to {most} vertices")
     try:
         pairs = np.array([line.split()[skip : skip + 2] for line in kept], np.int64).reshape(-1, 2)
     except ValueError as error:

@@ -121,7 +121,7 @@ def test_a_local_ray_cluster_runs_the_same_search(tmp_path: Path) -> None:
     pytest.importorskip("ray.tune")
     from gpusched_env.experiments.sweep import cluster
 
-    tried = cluster.sweep(toy(), 2, tmp_path, cluster.LOCAL)
+    tried = cluster.sweep(toy(), 2, tmp_path, "local")
     assert [trial.state for trial in tried] == ["complete", "complete"]
     for trial in tried:
         config = read_config(Path(trial.folder) / "config.yaml")
