@@ -15,6 +15,8 @@ from gpusched_env.errors import InputError
 
 LOCAL: Final = "local"
 ANSWERS_S: Final = 10.0
+GREETING: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+"""How HTTP/2 begins, on which Ray speaks (RFC 9113, 3.4): whoever knows it answers at once."""
 
 
 @contextlib.contextmanager
@@ -48,7 +50,10 @@ def _check_answer(address: str) -> None:
 
     def ask(host: str, port: int) -> None:
         try:
-            socket.create_connection((host, port), timeout=ANSWERS_S).close()
+            with socket.create_connection((host, port), timeout=ANSWERS_S) as asked:
+                asked.sendall(GREETING)
+                if not asked.recv(1):
+                    raise ConnectionError("what answers is no gRPC")
             found.clear()
         except OSError as error:
             found[0] = error

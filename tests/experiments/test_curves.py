@@ -118,7 +118,7 @@ def test_the_frame_holds_the_best_scheduler_and_leaves_out_untrained_agents(curv
     assert "95 % interval" not in picture, "there is none of one seed"
     bottom, top = limits(msgspec.structs.replace(long, baselines={"best": 200.0}))
     assert top > 200.0
-    steady = [msgspec.structs.replace(curves.curves[0], costs=[16.0, 12.5, *costs[2:]])]
+    steady = [msgspec.structs.replace(long.curves[0], costs=[16.0, 12.5, *costs[2:]])]
     bottom, top = limits(msgspec.structs.replace(long, curves=steady))
     assert top > 16.0, "all of it, if that is not much more"
 

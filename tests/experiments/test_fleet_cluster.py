@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,20 @@ def test_jobs_move_from_shard_to_shard() -> None:
     assert whole.log == parts.log
     moves = [event for event in whole.log if event.what == "move"]
     assert len(moves) > 50
+
+
+def test_an_address_where_nobody_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether nobody is there, or somebody who says nothing, or something else."""
+    pytest.importorskip("ray")
+    from gpusched_env.experiments.lib import ray_cluster
+
+    monkeypatch.setattr(ray_cluster, "ANSWERS_S", 0.2)
+    monkeypatch.setattr(ray_cluster.ray, "init", lambda **_: pytest.fail("it is not to be asked"))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}", "127.0.0.1:1", "127.0.0.1:99999"):
+            with pytest.raises(InputError, match=f"--ray-address {address}: no Ray cluster"):
+                ray_cluster.connected(address).__enter__()
 
 
 def test_there_is_a_shard_for_each_gpu_at_most() -> None:

@@ -51,6 +51,7 @@ def test_the_command_runs_a_trace(tmp_path: Path) -> None:
 def test_wrong_input_is_one_error(tmp_path: Path) -> None:
     for options, error in (
         (["--dispatchers", "gpucol"], "did you mean 'gpucolo'"),
+        (["--dispatchers", " ,"], "--dispatchers ' ,': names none; known: "),
         (["--shards", "66"], "66 shards of 65 GPUs"),
         (["--philly", str(tmp_path / "none")], "none"),
         (["--rates", "guessed"], "no rates of a fleet are 'guessed'"),

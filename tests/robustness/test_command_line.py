@@ -105,6 +105,16 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(arguments: tuple[str, ...], 
     assert not left or read_ranking(left[0]).episodes == []
 
 
+@pytest.mark.parametrize("arguments", [("scenarios",), ("--help",), ("--version",), (*COMPARE, "--out", "out")])
+def test_a_full_standard_output_is_one_line_that_names_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    status, _, text = run(*arguments, cwd=tmp_path, after=">/dev/full")
+    assert status == 2
+    assert text.splitlines()[-1] == "error: the standard output cannot be written (No space left on device)"
+    assert "Exception ignored" not in text
+    assert not list(tmp_path.iterdir())
+    assert run(*arguments, cwd=tmp_path, after=">/dev/full 2>&1")[0] == 2
+
+
 @pytest.mark.parametrize("place", ["/proc/results", "/dev/null/results"])
 def test_a_place_that_cannot_be_written_is_found_before_anything_runs(place: str, tmp_path: Path) -> None:
     status, output, text = run(*COMPARE, "--out", place, cwd=tmp_path)
@@ -174,19 +184,14 @@ def test_two_processes_share_a_cold_cache(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_nothing_can_be_cached(tmp_path: Path) -> None:
-    code = """
-import tempfile
-def refuse(*args, **options):
-    raise OSError("read-only")
-# How Numba finds out whether a folder can be written.
-tempfile.TemporaryFile = refuse
-import gpusched_env
-print(repr(gpusched_env.run_episode("Toy", "sjf")))
-"""
+    (tmp_path / "file").touch()
+    code = 'import gpusched_env; print(repr(gpusched_env.run_episode("Toy", "sjf")))'
+    env = environment(NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache"))
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
     assert "<Episode of Toy, seed 0: 0.51 ms, cost 1.14>" in done.stdout, done.stderr
+    assert done.stderr.count("what was compiled cannot be kept") == 1
 
 
 def test_paths_with_spaces_and_signs(tmp_path: Path) -> None:

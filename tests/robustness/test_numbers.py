@@ -14,13 +14,15 @@ from gpusched_env import build_problem, load_scenario, make_device
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices.compiled import arena
 from gpusched_env.devices.reference import world
+from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import Episode, run_episode
-from gpusched_env.errors import InputError
+from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import Wait
 from gpusched_env.workload.importers import import_trace
-from gpusched_env.workload.workload import Workload, decode_workload, encode_workload
+from gpusched_env.workload.workload import OpKind, Workload, decode_workload, encode_workload
 from tests.workload.kineto_traces import write
 from tests.workload.test_import_kineto import three_kernels
 
@@ -54,6 +56,66 @@ def test_kernels_beyond_all_sense_are_refused(fields: dict[str, float]) -> None:
 def test_fields_of_tenants_have_limits(field: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"tenants\[0\]\.{field}: Expected .* <= "):
         load_scenario("Toy", tenants={"batch": {field: value}})
+
+
+TIMES: list[dict[str, Any]] = [
+    {"horizon_us": 1e18}, {"horizon_us": 1.1e12}, {"decision_us": 3e12}, {"interval_us": 1e13},
+    {"arrivals_until_us": 1e18}, {"tenants": {"batch": {"slo_us": 1e13}}}, {"window": {"insert_us": 1e13}},
+    {"tenants": {"batch": {"arrivals": {"kind": "periodic", "period_us": 1e13}}}},
+    {"tenants": {"batch": {"arrivals": {"kind": "closed-loop", "think_us": 1e13}}}},
+    {"tenants": {"batch": {"arrivals": {"kind": "poisson", "rate_per_s": 1, "start_us": 1e13}}}},
+    {"tenants": {"batch": {"arrivals": {
+        "kind": "regimes", "rate_per_s": 1, "busy_rate_per_s": 2, "calm_us": 1e13, "busy_us": 1,
+    }}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", TIMES, ids=str)
+def test_times_beyond_the_clock_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"_us: Expected .* <= 1000000000000.0"):
+        load_scenario("Toy", **changes)
+
+
+def test_slow_motion_does_not_lead_beyond_the_clock() -> None:
+    with pytest.raises(InputError, match=r"Toy, 1000 times as long: horizon_us: Expected .* <= "):
+        build_problem(load_scenario("Toy", horizon_us=1e12, stretch=1000.0))
+
+
+def test_a_job_beyond_the_clock_is_refused() -> None:
+    """Each of its kernels is short enough."""
+    workload = load_workload("toy_batch")
+    kernel = next(op for op in workload.variants[0].ops if op.kind is OpKind.KERNEL)
+    ops = (msgspec.structs.replace(kernel, duration_us=9e11),) * 2
+    long = msgspec.structs.replace(workload, variants=(msgspec.structs.replace(workload.variants[0], ops=ops),))
+    with pytest.raises(InputError, match=r"tenant batch: a job takes .* us alone, must be at most 1e\+12"):
+        build_problem(load_scenario("Toy"), workloads={"toy_batch": long})
+
+
+@pytest.mark.parametrize("argument", ["wait_us", "interval_us"])
+@pytest.mark.parametrize("value", [1.1e12, float("inf"), float("nan")])
+def test_waits_and_intervals_of_environments_have_an_end(argument: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"{argument} is {value}, must be .* at most 1e\\+12"):
+        GpuSchedulingEnv("Toy", **{argument: value})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_last_times_of_the_clock_are_played_to_the_end(device: str) -> None:
+    """Each decision lasts as long as the whole episode may."""
+    env = GpuSchedulingEnv("Toy", device=device, horizon_us=1e12, decision_us=1e12, wait_us=1e12)
+    _, info = env.reset(seed=0)
+    truncated = terminated = False
+    while not (truncated or terminated):
+        _, reward, terminated, truncated, info = env.step(np.flatnonzero(info["action_mask"])[-1])
+        assert np.isfinite([reward, info["time_us"]]).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_wait_ends_within_the_clock(device: str) -> None:
+    made = make_device(device)
+    view = made.reset(build_problem(load_scenario("Toy")), 0)
+    for until_us in (view.time_us + 1.1e12, 1e18, float("nan"), "soon"):
+        with pytest.raises(IllegalCommand, match="until_us"):
+            made.apply(Wait(until_us))  # type: ignore[arg-type]
 
 
 def test_rewards_have_limits() -> None:

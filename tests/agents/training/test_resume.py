@@ -144,7 +144,7 @@ def test_only_the_same_training_is_resumed(tmp_path: Path) -> None:
     first = train(config, tmp_path)
     with pytest.raises(InputError, match="holds a training already"):
         train(config, tmp_path)
-    with pytest.raises(InputError, match="another seed, settings"):
+    with pytest.raises(InputError, match=r"another seed \(0 there, 1 now\), settings.gamma \(0.999 there, 0.9 now\);"):
         train(small("a2c", timesteps=64, seed=1, gamma=0.9), tmp_path, resume=True)
     assert train(config, tmp_path, resume=True).curve == first.curve
     longer = train(small("a2c", timesteps=128), tmp_path, resume=True)
@@ -160,6 +160,21 @@ def test_killed_before_the_first_checkpoint_it_starts_anew(tmp_path: Path) -> No
     for name in ("config.yaml", "validation.json"):
         (folder / name).write_bytes((tmp_path / "whole" / name).read_bytes())
     assert train(config, folder, resume=True).curve == expected.curve
+
+
+@pytest.mark.parametrize("timesteps", [64, 128], ids=["completed", "prolonged"])
+@pytest.mark.parametrize("name", ["best.zip", "best.npz"])
+def test_a_training_without_its_best_policy_does_not_go_on(name: str, timesteps: int, tmp_path: Path) -> None:
+    train(small("a2c", timesteps=64), tmp_path)
+    whole = (tmp_path / name).read_bytes()
+    for damaged in (whole[: len(whole) // 2], None):
+        (tmp_path / name).unlink()
+        if damaged is not None:
+            (tmp_path / name).write_bytes(damaged)
+        with pytest.raises(InputError, match=f"{name}: the best policy so far is missing or damaged"):
+            train(small("a2c", timesteps=timesteps), tmp_path, resume=True)
+        (tmp_path / name).write_bytes(whole)
+    assert train(small("a2c", timesteps=timesteps), tmp_path, resume=True).timesteps == timesteps
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "checkpoints"])
