@@ -22,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import IO, Any, Final
 
 import numba
 from numba.core import config
@@ -33,10 +33,10 @@ from numba.misc.appdirs import AppDirs
 
 try:
     import fcntl
-except ImportError:  # Of POSIX only: elsewhere each process compiles for itself.
-    fcntl = None  # type: ignore[assignment]
 
-F = TypeVar("F", bound=Callable[..., Any])
+    LOCKS = True
+except ImportError:  # Of POSIX only: elsewhere each process compiles for itself.
+    LOCKS = False
 
 QUIETLY_S: Final = 1.0
 """Waits for another process that are shorter are not worth a line."""
@@ -100,7 +100,7 @@ class KeptFunctions(_Cache):
             "name a folder that only you can write to: NUMBA_CACHE_DIR=..."
         )
 
-    def releasing(self, compile_: F) -> F:
+    def releasing(self, compile_: Callable[..., Any]) -> Callable[..., Any]:
         """``compile_``, after which other processes may compile this function: whether it is kept by then or not."""
 
         @functools.wraps(compile_)
@@ -110,8 +110,7 @@ class KeptFunctions(_Cache):
             finally:
                 self._release()
 
-        made: Any = compile_and_release
-        return made
+        return compile_and_release
 
     def _found(self, sig: Any, target_context: Any) -> Any:
         key = self._types_key(sig, target_context.codegen())
@@ -153,7 +152,7 @@ class KeptFunctions(_Cache):
     def _acquire(self) -> None:
         """Be the one process that compiles this function; on file systems without locks, one of them."""
         folder = next((f for f in _folders(self._source) if self._hindrance(f) is None), None)
-        if fcntl is None or folder is None or self._lock is not None:
+        if not LOCKS or folder is None or self._lock is not None:
             return
         with contextlib.suppress(OSError):
             self._lock = (folder / f"{self._name}.lock").open("a+b")

@@ -12,6 +12,7 @@ import gzip
 import io
 import re
 import stat
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -48,9 +49,10 @@ MOST_READ = 2**30
 
 ARCHIVE_ERRORS = (
     zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, OverflowError, RuntimeError, MemoryError, OSError,
+    SyntaxError, tokenize.TokenError,
 )  # fmt: skip
 """What reading a damaged archive raises. ``RuntimeError``: flipped bits say that a member is encrypted, or compressed
-in a way that is not known."""
+in a way that is not known; the last two: heads of arrays."""
 
 _PLACE = re.compile(r" - at `(.*)`$")
 _PATTERN = re.compile(r"Expected `str` matching regex '.*'", re.DOTALL)

@@ -141,10 +141,12 @@ def differences(one: Training, other: Training) -> list[tuple[str, str, str]]:
     """Where two configurations differ: the path of a setting and its two values, shortened."""
     mine, theirs = (_flat(msgspec.json.decode(msgspec.json.encode(config))) for config in (one, other))
     return [
-        (name, *(textwrap.shorten(str(values.get(name, "none")), 40, placeholder="...") for values in (mine, theirs)))
-        for name in mine | theirs
-        if mine.get(name) != theirs.get(name)
+        (name, _told(mine, name), _told(theirs, name)) for name in mine | theirs if mine.get(name) != theirs.get(name)
     ]
+
+
+def _told(values: dict[str, Any], name: str) -> str:
+    return textwrap.shorten(str(values.get(name, "none")), 40, placeholder="...")
 
 
 def _flat(values: Any, prefix: str = "") -> dict[str, Any]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from gpusched_env.episodes.metrics import Metrics
-from gpusched_env.experiments.lib.files import encode_rows, read_struct
+from gpusched_env.experiments.lib.files import Figure, encode_rows, read_struct
+from gpusched_env.reading import Label
 
 SCHEMA = "gpusched-live/1"
 APART = 0.02
@@ -23,14 +24,14 @@ APART = 0.02
 class LiveFigures(msgspec.Struct, frozen=True):
     """Of one episode, real or simulated; ``None`` where it does not define one."""
 
-    turnaround_us: tuple[float | None, ...]
+    turnaround_us: tuple[Figure | None, ...]
     """Mean of each tenant's jobs."""
-    slowdown: tuple[float | None, ...]
-    throughput_per_s: tuple[float | None, ...]
-    urgent_p99: float | None
-    best_effort: float | None
-    makespan_us: float
-    cost: float
+    slowdown: tuple[Figure | None, ...]
+    throughput_per_s: tuple[Figure | None, ...]
+    urgent_p99: Figure | None
+    best_effort: Figure | None
+    makespan_us: Figure
+    cost: Figure
     done: bool
 
     def __post_init__(self) -> None:
@@ -68,21 +69,21 @@ def _given(value: float) -> float | None:
 class LiveEpisode(msgspec.Struct, frozen=True):
     """One scheduler on one seed."""
 
-    scenario: str
-    scheduler: str
+    scenario: Label
+    scheduler: Label
     seed: int
     decisions: int
     """Commands and waits on the GPU."""
-    decision_us: float
+    decision_us: Figure
     """Mean real time of the host for each."""
-    decision_p99_us: float
+    decision_p99_us: Figure
     real: LiveFigures
     simulated: LiveFigures
-    launch_us: float | None = None
+    launch_us: Figure | None = None
     """Where compiled code launches between two decisions: median real time of a launch, from when the host was free to
     when the driver had it."""
-    launch_p99_us: float | None = None
-    interval_us: float | None = None
+    launch_p99_us: Figure | None = None
+    interval_us: Figure | None = None
     """There: mean real time of a decision for an interval, from the view to when it stood; launches went on."""
 
 
@@ -111,7 +112,7 @@ class Live(msgspec.Struct, kw_only=True):
     """Of the specification that simulation has."""
     settings: list[str] = []
     seeds: list[int]
-    tenants: dict[str, list[str]] = {}
+    tenants: dict[Label, list[Label]] = {}
     """By scenario."""
     fits: dict[str, Fits] = {}
     left_out: dict[str, dict[str, str]] = {}

@@ -11,6 +11,7 @@ import msgspec
 
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import DeadlockError, IllegalCommand
+from gpusched_env.experiments.lib.files import Figure
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Shared
 from gpusched_env.experiments.ranking.bound import ALONE, AloneProblems
@@ -43,10 +44,10 @@ class EpisodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     cell: RankedEpisode
-    cost: float
-    urgent_p99: float | None = None
-    best_effort: float | None = None
-    goodput_per_s: float | None = None
+    cost: Figure
+    urgent_p99: Figure | None = None
+    best_effort: Figure | None = None
+    goodput_per_s: Figure | None = None
     jobs_rejected: int | None = None
     """Of all tenants; ``None`` in older files."""
     made: int = 0

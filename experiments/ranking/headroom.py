@@ -60,14 +60,15 @@ def headroom(ranking: Ranking, scenario: str) -> Headroom:
     Raises:
         InputError: nobody was told the truth, or episodes are missing.
     """
-    if not ranking.clairvoyant:
+    told_the_truth = [name for name in ranking.clairvoyant if name in ranking.schedulers]
+    if not told_the_truth:
         raise InputError(
             f"{scenario}: none of {', '.join(ranking.schedulers)} was told the truth; rank hindsight with them"
         )
     costs = ranking.costs(scenario, ranking.devices[0])
     rule = ranking.cheapest(scenario)
     against = {standing.scheduler: standing.against for standing in standings(costs, rule)}
-    told = min(ranking.clairvoyant, key=lambda name: against[name].mean)
+    told = min(told_the_truth, key=lambda name: against[name].mean)
     agents = [name for name in costs if is_learned(name)]
     alone = bound_standing(ranking, scenario, rule)
     variants = len(ranking.variants[scenario])

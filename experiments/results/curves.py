@@ -14,8 +14,9 @@ import numpy as np
 
 from gpusched_env.agents.training.folder import Record, differences, read_record
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.files import encode_rows, read_struct
+from gpusched_env.experiments.lib.files import Figure, encode_rows, read_struct
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
+from gpusched_env.reading import Label
 
 SCHEMA = "gpusched-curves/1"
 
@@ -28,7 +29,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     timesteps: list[int]
     """Decisions before each validation."""
-    costs: list[float]
+    costs: list[Figure]
     """Mean cost of each validation."""
 
     def __post_init__(self) -> None:
@@ -50,7 +51,7 @@ class Curves(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of all of them, without the seed."""
     episodes: int
     """Episodes of a validation."""
-    baselines: dict[str, float]
+    baselines: dict[Label, Figure]
     """Mean costs of hand-written schedulers on these episodes."""
     timesteps: list[int]
     """Where the mean over seeds is taken: decisions before each validation, on average over the seeds."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import gzip
 import json
 import random
 import resource
@@ -54,7 +55,7 @@ from gpusched_env.workload.workload import encode_workload
 from tests.experiments import test_calibrate, test_carried, test_validate
 from tests.experiments.trainings import training
 from tests.robustness.mutating import mutated
-from tests.workload.execution_traces import launched, node, operators, tensor
+from tests.workload.execution_traces import launched, node, operator, operators, tensor
 from tests.workload.fleet import test_traces
 from tests.workload.kineto_traces import call, kernel, mark, memcpy, write
 from tests.workload.nsys_exports import three_kernels
@@ -148,7 +149,7 @@ def play_workload(folder: Path) -> None:
 # ---- recordings -----------------------------------------------------------------------------------------
 
 
-def events() -> list[dict[str, Any]]:
+def events(stream: int = 8) -> list[dict[str, Any]]:
     return [
         mark(0.0, 200.0),
         call("cudaLaunchKernel", 10.0, 5.0, 1),
@@ -156,7 +157,7 @@ def events() -> list[dict[str, Any]]:
         call("cudaMemcpyAsync", 20.0, 2.0, 2),
         memcpy("Memcpy HtoD (Pageable -> Device)", 30.0, 2.0, 2),
         call("cudaLaunchKernel", 40.0, 5.0, 3),
-        kernel(47.0, 10.0, 3, "gemm", stream=8),
+        kernel(47.0, 10.0, 3, "gemm", stream=stream),
         call("cudaDeviceSynchronize", 60.0, 100.0, 4),
         mark(300.0, 100.0, "ProfilerStep#4"),
         call("cudaLaunchKernel", 310.0, 5.0, 5),
@@ -170,7 +171,7 @@ def write_kineto(folder: Path) -> None:
 
 
 def write_both(folder: Path) -> None:
-    write(folder / "net.json", launched(1, 5))
+    write(folder / "net.json", [operator(5, "aten::add"), *launched(1, 5)])
     operators(folder, node(5, "aten::add", [tensor(1, [8])], [tensor(2, [8])])).rename(folder / "execution.json")
 
 
@@ -185,7 +186,9 @@ def import_to(folder: Path, *options: object) -> None:
 
 def write_steps(folder: Path) -> None:
     for step in ("decode_b1_c128", "prefill_p64"):
-        write(folder / f"net_{step}.pt.trace.json", events())
+        trace = write(folder / "plain.json", events(stream=7))
+        (folder / f"net_{step}.kineto.json.gz").write_bytes(gzip.compress(trace.read_bytes()))
+        trace.unlink()
 
 
 def write_networks(folder: Path) -> None:
@@ -397,6 +400,7 @@ def answer(read: Callable[[], object]) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)
             read()
     except GpuschedError as error:
         text = str(error)

@@ -73,7 +73,7 @@ def _graph(path: Path, vertices: int, entries: int, lines: list[str], first: int
         raise InputError(f"{path}: a graph of {vertices} vertices and {entries} entries; must be 1 to {most} vertices")
     try:
         pairs = np.array([line.split()[skip : skip + 2] for line in kept], np.int64).reshape(-1, 2)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InputError(f"{path}, from line {first} on: every entry must name two vertices ({error})") from error
     outside = np.flatnonzero(((pairs < 1) | (pairs > vertices)).any(axis=1))
     if len(outside):
