@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.co_location import RateModel
-from gpusched_env.workload.fleet.jobs import check_jobs
+from gpusched_env.workload.fleet.jobs import MOST_US, check_jobs
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class FleetProblem:
         if not self.kinds or any(kind.count < 1 or kind.memory_gb <= 0 or kind.speed <= 0 for kind in self.kinds):
             raise InputError(f"{self.name}: each kind of GPU needs a count of at least 1, memory and speed above 0")
         for what, least in (("report_us", 1), ("horizon_us", 1), ("restart_us", 0)):
-            if getattr(self, what) < least:
-                raise InputError(f"{self.name}: {what} is {getattr(self, what)}, must be at least {least}")
+            if not least <= getattr(self, what) <= MOST_US:
+                raise InputError(f"{self.name}: {what} is {getattr(self, what)}, must be {least} to {MOST_US}")
         check_jobs(self.jobs, self.name, max(kind.memory_gb for kind in self.kinds))
 
     @property

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from gpusched_env.errors import InputError
+from gpusched_env.errors import GpuschedError, InputError
 from gpusched_env.experiments.lib.workers import Shared, run_all, run_tasks
 
 TASKS = """
@@ -90,6 +90,12 @@ def test_an_error_arrives_with_its_cause(tasks: ModuleType) -> None:
     with pytest.raises(ValueError, match="no luck with"):
         list(run_tasks(tasks.fail, [1, 2], 2))
     assert sorted(run_tasks(tasks.square, range(3), 2)) == [(0, 0), (1, 1), (2, 4)], "the next tasks have workers"
+
+
+def test_a_crash_is_no_lack_of_memory() -> None:
+    for number, advice in ((signal.SIGSEGV, "it crashed"), (signal.SIGKILL, "lack of memory")):
+        with pytest.raises(GpuschedError, match=rf"ended unexpectedly \({number.name}\); .*{advice}"):
+            list(run_tasks(lambda number: os.kill(os.getpid(), number), [number] * 2, 2))
 
 
 def test_stopping_early_ends_the_processes(tasks: ModuleType, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_fleet_that_cannot_be() -> None:
     with pytest.raises(InputError, match="each kind of GPU needs a count of at least 1"):
         problem(ASKED, kinds=[GpuKind("V100", 0, 12.0)])
     for field, value, least in (("report_us", 0, 1), ("horizon_us", -5, 1), ("restart_us", -1, 0)):
-        with pytest.raises(InputError, match=f"by hand: {field} is {value}, must be at least {least}"):
+        with pytest.raises(InputError, match=f"by hand: {field} is {value}, must be {least} to "):
             replace(problem(ASKED), **{field: value})
     with pytest.raises(InputError, match="no control 'gpucolor' of a GPU; did you mean 'gpucolo'"):
         Fleet(problem(ASKED), "gpucolor")

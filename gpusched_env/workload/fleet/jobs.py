@@ -32,6 +32,10 @@ JOB: Final = np.dtype(
 """
 
 
+MOST_US: Final = 10**13
+"""Of times of fleets: four months."""
+
+
 def check_jobs(jobs: NDArray[np.void], where: str, memory_gb: float) -> None:
     """Refuse what cannot be simulated.
 
@@ -42,12 +46,16 @@ def check_jobs(jobs: NDArray[np.void], where: str, memory_gb: float) -> None:
         raise InputError(f"{where}: jobs have the columns {jobs.dtype.names}, must be {JOB.names}")
     asked, slo_us = jobs["training"] == 0, jobs["slo_us"]
     rules: list[tuple[str, Any, str]] = [
-        ("arrival_us", jobs["arrival_us"] >= 0, "at least 0"),
+        (
+            "arrival_us",
+            (jobs["arrival_us"] >= 0) & (jobs["arrival_us"] <= MOST_US),
+            f"at least 0 and at most {MOST_US}",
+        ),
         ("training", (jobs["training"] == 0) | (jobs["training"] == 1), "0 or 1"),
-        ("work_us", (jobs["work_us"] > 0) & np.isfinite(jobs["work_us"]), "above 0"),
+        ("work_us", (jobs["work_us"] > 0) & (jobs["work_us"] <= MOST_US), f"above 0 and at most {MOST_US}"),
         ("utilisation", (jobs["utilisation"] > 0) & (jobs["utilisation"] <= 1), "above 0 and at most 1"),
         ("memory_gb", (jobs["memory_gb"] > 0) & (jobs["memory_gb"] <= memory_gb), f"above 0 and at most {memory_gb:g}"),
-        ("step_us", (jobs["step_us"] > 0) & np.isfinite(jobs["step_us"]), "above 0"),
+        ("step_us", (jobs["step_us"] > 0) & (jobs["step_us"] <= MOST_US), f"above 0 and at most {MOST_US}"),
         ("slo_us", np.where(asked, slo_us > 0, slo_us == 0), "above 0 for inference and 0 for training"),
     ]
     for field, right, rule in rules:
