@@ -140,9 +140,9 @@ def periodic(period_us: float) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(of) | {"arrivals": arrivals, "jobs": 4} for of in load_scenario("Toy").tenants]
 
 
-@pytest.mark.parametrize("period_us", [1e11, 1e12])
-def test_months_are_simulated_to_the_picosecond(period_us: float) -> None:
-    problem = build_problem(load_scenario("Toy", tenants=periodic(period_us), horizon_us=3.9e12))
+@pytest.mark.parametrize("period_us", [1e11, 3e11])
+def test_days_are_simulated_to_the_picosecond(period_us: float) -> None:
+    problem = build_problem(load_scenario("Toy", tenants=periodic(period_us), horizon_us=1e12))
     ours, theirs = (episode(problem, device) for device in DEVICES)
     assert ours.done
     assert ours.timeline.jobs.ps("arrived_us").max() == 3 * int(period_us) * 10**6
