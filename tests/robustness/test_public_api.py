@@ -174,7 +174,7 @@ def test_settings_out_of_range_are_refused_by_name(field: str, settings: dict[st
 
 @pytest.mark.parametrize(
     "settings",
-    [{"horizon_us": 1e12}, {"horizon_us": 1e-300}, {"decision_us": 1e12}, {"wait_us": 1e12}, {"wait_us": 1e-300}],
+    [{"horizon_us": 1e12}, {"horizon_us": 1e-300}, {"decision_us": 1e12}, {"wait_us": math.inf}, {"wait_us": 1e-300}],
     ids=str,
 )
 def test_settings_at_the_edge_give_an_episode(settings: dict[str, Any]) -> None:
