@@ -19,8 +19,6 @@ Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 MOST_JOBS = 2**24
 """In the system at once, of all tenants: 2 GB of them."""
-MOST_US = 1e12
-"""Of a recorded time: 11 days."""
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,7 +119,7 @@ class Trace(_Base, frozen=True, kw_only=True, tag="trace", tag_field="kind"):
     """
 
     file: str | None = None
-    times_us: Annotated[tuple[Annotated[float, Meta(ge=0, le=MOST_US)], ...], Meta(max_length=2**20)] = ()
+    times_us: Annotated[tuple[Time, ...], Meta(max_length=2**20)] = ()
     """In order."""
     prompts: tuple[Count, ...] = ()
     answers: tuple[Count, ...] = ()

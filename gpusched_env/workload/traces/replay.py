@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import PS_PER_US
-from gpusched_env.workload.arrivals import MOST_US, Trace
+from gpusched_env.reading import LONGEST_US
+from gpusched_env.workload.arrivals import Trace
 from gpusched_env.workload.traces.reading import read_requests
 from gpusched_env.workload.traces.requests import Requests
 
@@ -46,9 +47,9 @@ def replay_of(trace: Trace) -> Replay:
     speed = trace.speed
     if trace.mean_rate_per_s is not None:
         speed *= trace.mean_rate_per_s * span_us / 1e6 / len(cut.times_us)
-    if not span_us / speed <= MOST_US:
+    if not span_us / speed <= LONGEST_US:
         raise InputError(
-            f"{where}: the trace is {span_us / speed:g} us long as it is played, must be at most {MOST_US:g} us; "
+            f"{where}: the trace is {span_us / speed:g} us long as it is played, must be at most {LONGEST_US:g} us; "
             "cut it by from_us and to_us, or play it at a higher speed"
         )
     span_ps = _ps(span_us / speed)
