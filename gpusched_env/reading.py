@@ -124,12 +124,13 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: no UTF-8 text ({error})") from error
 
 
-def unzipped(data: bytes, where: str, most: int = MOST_UNZIPPED) -> bytes:
+def unzipped(data: bytes, where: str, most: int | None = None) -> bytes:
     """``data`` as it was before gzip, or as it is if it is not gzipped.
 
     Raises:
-        InputError: damaged, truncated, or larger than ``most`` bytes; ``where`` names the file.
+        InputError: damaged, truncated, or larger than ``most`` (:data:`MOST_UNZIPPED`) bytes; ``where`` names the file.
     """
+    most = MOST_UNZIPPED if most is None else most
     if data[:2] != b"\x1f\x8b":
         return data
     try:

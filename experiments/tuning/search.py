@@ -160,7 +160,10 @@ def _trials_before(path: Path, tuning: Tuning) -> dict[str, list[Trial]]:
     same = ("scenario", "variants", "seeds", "seed", "budget")
     other = [name for name in same if getattr(before, name) != getattr(tuning, name)]
     other += [name for name in before.trials if name not in tuning.trials]
-    then, now = (msgspec.convert(of.made, Made) for of in (before, tuning))
+    try:
+        then, now = (msgspec.convert(of.made, Made) for of in (before, tuning))
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: made: {error}") from error
     changed = set()
     for name in before.trials:
         cells = [

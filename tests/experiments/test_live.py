@@ -186,9 +186,12 @@ def test_the_trained_agent_stands_beside_the_best_of_the_others() -> None:
     rule = replace_of(agent, "edf", figures(2.0, 1.0), figures(0.0, 1.0))
     rows = [agent, slower, *published, rule]
     live = Live(command="", versions={}, product="", gpu="h", seeds=[0], episodes=rows, tenants={"S": ["t", "u"]})
-    assert page.agents([live]).rows == [
-        ["S", "h", "learned(interval_us=9) 3 / 2", "orion 6 / 4", "-50 % / -50 %", "edf 2 / 0", "+50 % / –"]
-    ]
+    best = ["S", "h", "learned(interval_us=9) 3 / 2", "orion 6 / 4", "-50 % / -50 %", "edf 2 / 0", "+50 % / –"]
+    assert page.agents([live]).rows == [[*best, "–"]]
+    for cost, worth in ((2.5, "cost more than they gain (pass-through 2.5)"), (3.5, "gain more than they cost")):
+        none = replace_of(agent, "pass-through", figures(cost, 1.0), figures(cost, 1.0))
+        live.episodes = [*rows, none]
+        assert page.agents([live]).rows == [[*best, worth]]
     live.episodes = [slower, rule]
     assert page.agents([live]).rows == []
 

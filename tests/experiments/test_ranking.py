@@ -127,7 +127,7 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     assert before != path.read_bytes()
     assert str(ranking).startswith("Toy, own workloads\n"), "its tables"
     page = written_pages(ranking)
-    assert ranking.reference("Toy") == "sjf"
+    assert ranking.cheapest("Toy") == "sjf"
     assert "Devices compiled and reference: the same order, costs of every episode" in page
     assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
     assert "Toy,own workloads,2,sjf,1.14,1.14,1.14,sjf," in page
@@ -306,7 +306,7 @@ def test_who_is_told_the_truth_is_marked_and_no_reference(tmp_path: Path) -> Non
     assert read_ranking(path).clairvoyant == ["sjf-clairvoyant"]
     costs = ranking.costs("Toy", "compiled")
     assert costs["sjf-clairvoyant"] < costs["fifo"]
-    assert ranking.reference("Toy") == "fifo"
+    assert ranking.cheapest("Toy") == "fifo"
     page = written_pages(ranking)
     assert "| sjf-clairvoyant* |" in page
     assert "* clairvoyant: is told the truth" in page

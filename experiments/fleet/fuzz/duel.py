@@ -98,7 +98,7 @@ class _FleetDuel:
             if self.dice.chance(self.case.placed):
                 self._look(job)
                 self._give(Place(job, self._gpu(job)))
-        for job in np.flatnonzero(view.gpu_of >= 0).tolist():
+        for job in np.flatnonzero(self.devices[0].fleet.state.gpu_of >= 0).tolist():
             if self.dice.chance(self.case.moved):
                 self._misuse()
                 self._give(Move(job, self._gpu(job)))
