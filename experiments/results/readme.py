@@ -32,49 +32,45 @@ ROWS: Final = {
     LEARNED: f"agent: a {origin(FOLDER / f'{SCENARIO}.npz')}",
 }
 ALONE: Final = "nobody ever waits for anybody: a bound"
-SERVING: Final = tuple(f"Serving{name}" for name in ("Poisson", "Overload", "FleetSlice", "Burst", "BestEffort"))
+SHOWN: Final = (SCENARIO, *(f"Serving{name}" for name in ("Poisson", "Overload", "FleetSlice", "Burst", "BestEffort")))
+"""Scenarios of the table of agents."""
+LEFT_OUT: Final = ("episodes", PRIORITIES)
+"""Columns that the leaderboard has besides."""
 MARKED: Final = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- /results -->)", re.DOTALL)
-MARKED_SERVING: Final = re.compile(r"(?<=<!-- serving -->\n).*?(?=<!-- /serving -->)", re.DOTALL)
+MARKED_AGENTS: Final = re.compile(r"(?<=<!-- agents -->\n).*?(?=<!-- /agents -->)", re.DOTALL)
 
 
-def table(own: Summary, held_out: Summary) -> str:
-    """Some schedulers of one scenario, the costliest first, on its own workloads and on held-out ones, as Markdown."""
-    costs, unseen = (_mean_costs(of) for of in (own, held_out))
-    trade = own.ranking.trade(SCENARIO)
+def table(row: Summary) -> str:
+    """Some schedulers of one scenario, the costliest first, as Markdown."""
+    costs = {name: float(np.mean(of)) for name, of in row.ranking.costs(SCENARIO, row.ranking.devices[0]).items()}
+    trade = row.ranking.trade(SCENARIO)
     rows = []
     for name in sorted(ROWS, key=lambda name: -costs[name]):
         p99, rest = (f"{trade[name][figure].mean:.2f}" for figure in ("urgent_p99", "best_effort"))
-        changes = [NONE if name == PLAIN else f"{of[name] / of[PLAIN] - 1:+z.1%}" for of in (costs, unseen)]
-        rows.append([name, ROWS[name], f"{costs[name]:.1f}", changes[0], f"{unseen[name]:.1f}", changes[1], p99, rest])
-    bounds = [of.ranking.alone(SCENARIO) for of in (own, held_out)]
-    alone = [NONE if bound is None else f"{float(np.mean(bound)):.1f}" for bound in bounds]
-    rows.append([NONE, ALONE, alone[0], NONE, alone[1], NONE, NONE, NONE])
-    heads = ["scheduler", "", "cost", "against none", "held-out", "against none", "p99", "training"]
-    files = " and ".join(f"[{of.episodes}](docs/{of.file})" for of in (own, held_out))
-    about = f"Scenario {SCENARIO}, its own workload and held-out ones, which nobody trained or tuned on: {files}."
+        change = NONE if name == PLAIN else f"{costs[name] / costs[PLAIN] - 1:+z.1%}"
+        rows.append([name, ROWS[name], f"{costs[name]:.1f}", change, p99, rest])
+    if (alone := row.ranking.alone(SCENARIO)) is not None:
+        mean = float(np.mean(alone))
+        rows.append([NONE, ALONE, f"{mean:.1f}", f"{mean / costs[PLAIN] - 1:+z.1%}", NONE, NONE])
+    heads = ["scheduler", "", "cost", "against none", "p99", "training"]
+    about = f"{SCENARIO}, means over [{row.episodes}](docs/{row.file})."
     return f"{Table('', heads, rows).markdown()}\n{about}\n"
 
 
-def serving_table(rows: Sequence[Summary]) -> str:
-    """The rows of the scenarios of services at load, as Markdown."""
-    return Table("", HEADS, [row.cells() for row in rows]).markdown()
+def agents_table(rows: Sequence[Summary]) -> str:
+    """The rows of some scenarios with trained agents, as Markdown."""
+    kept = [number for number, head in enumerate(HEADS) if head not in LEFT_OUT]
+    cells = [[row.cells()[number] for number in kept] for row in rows]
+    return Table("", [HEADS[number] for number in kept], cells).markdown()
 
 
 def updated(text: str, docs: Path) -> str:
     """The README's text with the tables of the result files in ``docs`` between their markers."""
     found = of_record(committed(docs))
-    own, held_out = (
-        next(row for row in found if (row.scenario, row.ranking.workloads) == (SCENARIO, workloads))
-        for workloads in ("own", "held_out")
-    )
-    served = [row for name in SERVING for row in found if row.scenario == name]
-    text = MARKED.sub(lambda _: table(own, held_out), text)
-    return MARKED_SERVING.sub(lambda _: serving_table(served), text)
-
-
-def _mean_costs(row: Summary) -> dict[str, float]:
-    costs = row.ranking.costs(SCENARIO, row.ranking.devices[0])
-    return {name: float(np.mean(of)) for name, of in costs.items()}
+    own = next(row for row in found if (row.scenario, row.ranking.workloads) == (SCENARIO, "own"))
+    shown = [row for name in SHOWN for row in found if row.scenario == name]
+    text = MARKED.sub(lambda _: table(own), text)
+    return MARKED_AGENTS.sub(lambda _: agents_table(shown), text)
 
 
 if __name__ == "__main__":
