@@ -76,7 +76,7 @@ def test_python_blocks_run_and_leave_nothing_behind(
         block = block.replace(long, short)
     script.write_text(block)
     runpy.run_path(str(script), run_name="__main__")
-    assert capsys.readouterr().out.strip()
+    assert capsys.readouterr().out.strip() or block == SCHEDULER  # a class that others import says nothing
     assert written_here(tmp_path) == []
 
 
