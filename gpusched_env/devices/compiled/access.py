@@ -40,7 +40,7 @@ kind_loadings = columns(layout.KIND, "loading", "kind")
 kind_sms = columns(layout.KIND, "sms", "kind")
 """Fields of the kinds of SMs, by a context's ``kinds_at``."""
 _row = records(layout.ROW, "row")
-_log = records(layout.LOG, "log")
+_log = places(layout.LOG, "log")
 _core = records(layout.CORE, "core")
 _process = records(layout.PROCESS, "process")
 word = records(layout.WORD)
@@ -258,8 +258,9 @@ def scratch(w, number):
 
 
 @inlined
-def log(w, row):
-    return _log(w.log_at, row)
+def log_row(w, row):
+    """The address of a row of the log."""
+    return _log(w.log_at, row, 1)
 
 
 @inlined

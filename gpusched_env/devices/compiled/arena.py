@@ -20,6 +20,7 @@ from gpusched_env.devices.compiled.members import BITS, words_for
 from gpusched_env.devices.compiled.randomness import generator_state
 from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count, copy_table, log_margin, needed
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
+from gpusched_env.devices.rules import logs
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scenarios.problem import Problem
@@ -29,7 +30,7 @@ from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.one_thread import OneThread
 from gpusched_env.scheduling.sealed import Sealed, frozen
 from gpusched_env.scheduling.synchronising import held_slots
-from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
+from gpusched_env.scheduling.timeline import DETAILS, Detail, Timeline
 from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.host import RANDOM_STREAMS, UNTOLD
@@ -400,15 +401,10 @@ class Arena(Uncopied, OneThread):
             return
         env["log_rows"] = 0
         rows = self._sections["log"][:count]
-        timeline = self.timeline
-        tables: tuple[Columns, ...] = (
-            timeline.jobs, timeline.rejections, timeline.kernels, timeline.sms, timeline.decisions, timeline.copies,
-            timeline.blocks, timeline.turns, timeline.requests,
-        )  # fmt: skip
         whole = rows.view(np.int64).reshape(count, -1)
         floats = rows.view(np.float64).reshape(count, -1)
         kinds = whole[:, 0]
-        for number, columns in enumerate(tables):
+        for number, columns in enumerate(logs.tables(self.timeline)):
             mine = kinds == number
             if mine.any():
                 first = 1 + layout.LOG_WHOLE

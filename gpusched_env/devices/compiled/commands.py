@@ -28,10 +28,10 @@ from gpusched_env.devices.compiled.issuing import (
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
 from gpusched_env.devices.compiled.lists import add_running, find_pending, find_started, remove_pending
 from gpusched_env.devices.compiled.preemption import begin_preemption
-from gpusched_env.devices.compiled.record import log_decision
 from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.devices.compiled.tiles import synchronise
 from gpusched_env.devices.compiled.timing import arm_preemption
+from gpusched_env.devices.rules.logs import log_decision
 from gpusched_env.scheduling.commands import (
     LAUNCH,
     NOTHING,

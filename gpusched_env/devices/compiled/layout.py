@@ -181,7 +181,7 @@ tokens in its cache; ``prefills``: 1 while its step is a prefill; ``prefill_left
 ``pending_*``, ``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of
 launched ones (in order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition. ``l2_job`` and the three before it: its share of the L2
-(:class:`gpusched_env.devices.reference.l2.Share`)."""
+(:mod:`gpusched_env.devices.rules.l2`)."""
 
 THREAD = _record((I8, "tenant op end state at_work"))
 MARK = _record((I8, "launch slot finished ended_ps"))
@@ -293,7 +293,7 @@ WORD = _record((np.uint64, "bits"))
 LOG_WHOLE: Final = 12
 """Whole numbers of a row of the log."""
 LOG = _record((I8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10 c11 c12"), (F8, "f1 f2"))
-"""A row of a table of the timeline."""
+"""A row of a table of the timeline (:mod:`gpusched_env.devices.rules.logs`)."""
 
 CONTEXT = _record(
     (I8, "channels_at heads_at queue_at grids_at used_at classes_at kinds_at members_at rows_at number words depth"),
@@ -387,21 +387,8 @@ PLUS: Final = 4
 SINGLE: Final = 5
 SETS: Final = 6
 
-# Tables of the timeline in the log, and details that it keeps (places in scheduling.timeline.DETAILS).
-LOG_JOB: Final = 0
-LOG_REJECTION: Final = 1
-LOG_KERNEL: Final = 2
-LOG_SMS: Final = 3
-LOG_DECISION: Final = 4
-LOG_COPY: Final = 5
-LOG_BLOCKS: Final = 6
-LOG_TURN: Final = 7
-LOG_REQUEST: Final = 8
-
-NOTHING_KEPT: Final = 0
-JOBS_ONLY: Final = 1
-KERNELS: Final = 2
 BLOCKS: Final = 3
+"""The detail of a timeline that keeps blocks (a place in :data:`gpusched_env.scheduling.timeline.DETAILS`)."""
 
 # Why the event loop returned.
 OVER: Final = 0

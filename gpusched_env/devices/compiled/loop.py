@@ -6,7 +6,7 @@ The order at equal times is that of docs/devices.md.
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled import coring, hosting  # noqa: F401 (what cores and hosts read)
+from gpusched_env.devices.compiled import coring, hosting, ruling  # noqa: F401 (what cores, hosts and rules read)
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,

@@ -12,6 +12,7 @@ from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.tiling import TilePair
 from gpusched_env.devices.reference.world import World
+from gpusched_env.devices.rules.logs import log_decision
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling import commands
@@ -62,10 +63,10 @@ class Decisions:
     def carry_out(self, command: Command) -> None:
         """Carry out a legal command."""
         now = self._clock.now
-        if self._setting.logs_kernels and not isinstance(command, Wait):
+        if not isinstance(command, Wait):
             launch_id = command.launch if isinstance(command, commands.Launch | Preempt | Reshape) else -1
             launch_id = command.consumer if isinstance(command, Synchronise) else launch_id
-            self._setting.timeline.decisions.add(now, CODES[type(command)], launch_id)
+            log_decision(self._world, CODES[type(command)], launch_id)
         self.busy_until_ps = max(self.busy_until_ps, now) + self._decision_ps
         # After a command the scheduler is asked again, until it waits: then something must happen first.
         self._world.awake = 0 if isinstance(command, Wait) else 1

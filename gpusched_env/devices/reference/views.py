@@ -13,7 +13,6 @@ from gpusched_env.devices.reference.clock import Clock
 from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.decisions import Decisions
 from gpusched_env.devices.reference.launch import Launch, State, in_order
-from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.world import Job, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
@@ -47,7 +46,6 @@ class Viewed(Protocol):
     streams: Streams
     decisions: Decisions
     contexts: list[Context]
-    meter: Meter
 
 
 def _table(rows: Iterable[dict[C, float]], columns: type[C]) -> ViewTable:
@@ -292,8 +290,8 @@ BUILDERS: Final[dict[str, Callable[[Viewed], Any]]] = {
     "dependencies": lambda d: _table(_dependencies(d), DependencyColumn),
     "cores": _cores,
     "sms": lambda d: d.problem.gpu.sms,
-    "busy_sms": lambda d: d.meter.busy_sms,
+    "busy_sms": lambda d: d.world.busy_sms,
     "occupancy": _occupancy,
-    "dram": lambda d: d.meter.traffic / d.problem.gpu.dram_bytes_per_us,
+    "dram": lambda d: d.world.traffic / d.problem.gpu.dram_bytes_per_us,
     "horizon_us": lambda d: d.problem.scenario.horizon_us,
 }
