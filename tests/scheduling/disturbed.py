@@ -1,7 +1,7 @@
 """Hiding parts of what is known from a scheduler: random numbers stand in their place.
 
 A scheduler that does not read a part decides as if nothing had happened; one that does loses what the part is worth to
-it. What is hidden are the parts of :mod:`.reads`.
+it. What is hidden are the parts of :mod:`gpusched_env.scheduling.reads`.
 """
 
 from __future__ import annotations
