@@ -8,7 +8,7 @@ import numpy as np
 
 from gpusched_env.errors import InputError
 from gpusched_env.reading import read_bytes, unzipped
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph, simple_graph
+from gpusched_env.workload.graphs import Graph, simple_graph
 
 MOST_ALONE = 2**22
 MOST_AN_ENTRY = 64

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph
+from gpusched_env.workload.graphs import Graph
 from gpusched_env.workload.task_queues.graph_files import read_graph
 from gpusched_env.workload.task_queues.graphs import hubs, mesh, road, web
 
