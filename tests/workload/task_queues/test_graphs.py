@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph
+from gpusched_env.workload.graphs import Graph
 from gpusched_env.workload.task_queues.graphs import hubs, mesh, road, web
 
 
