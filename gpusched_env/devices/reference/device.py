@@ -22,6 +22,7 @@ from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.commands.legal import any_legal
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.one_thread import OneThread, alone
@@ -157,7 +158,7 @@ class ReferenceDevice(OneThread):
             deciding = world.awake and decisions.busy_until_ps > now
             if deciding:
                 limit = min(limit, decisions.busy_until_ps)
-            elif world.awake and decisions.any_legal:
+            elif world.awake and any_legal(world):
                 return self._showing.view()
             elif world.awake and decisions.once_ps == now:
                 # Nothing is legal only because of the instant: to be asked again something must happen first.

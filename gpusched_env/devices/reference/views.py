@@ -19,6 +19,7 @@ from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scheduling.commands.legal import show_tenant
 from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.cores import fill_cores
 from gpusched_env.scheduling.synchronising import NEEDS
@@ -203,8 +204,9 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
     launched = [launch for launch in device.streams.launched.values() if launch.tenant == tenant]
     launched_left_us, running_left_us = _left_us(device, launched)
     first, sms = device.decisions.partitions[tenant]
-    rejectable = device.decisions.rejectable(tenant) or [-1]
-    return {
+    legal = np.full(len(TenantColumn), np.nan)
+    show_tenant(device.world, tenant, legal)
+    return dict(zip(TenantColumn, legal.tolist(), strict=True)) | {
         TenantColumn.PRIORITY: program.tenant.priority,
         TenantColumn.WEIGHT: program.tenant.weight,
         TenantColumn.SLO_US: math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
@@ -223,11 +225,7 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
         TenantColumn.LAST_END_US: to_us(max(0, client.last_end_ps)),
         TenantColumn.LAUNCHED_LEFT_US: launched_left_us,
         TenantColumn.RUNNING_LEFT_US: running_left_us,
-        TenantColumn.PARTITIONABLE: device.decisions.partitionable(tenant),
-        TenantColumn.OLDEST_REJECTABLE: rejectable[0],
-        TenantColumn.NEWEST_REJECTABLE: rejectable[-1],
         TenantColumn.PAUSE_US: to_us(client.pause_ps),
-        TenantColumn.THROTTLABLE: device.decisions.throttlable(tenant),
     }
 
 
