@@ -333,6 +333,18 @@ def test_a_closed_loop_sends_the_next_request_when_the_last_token_is_there() -> 
 
 
 @each_device
+def test_a_closed_loop_sends_the_next_request_at_once_where_one_cannot_be_held() -> None:
+    problem = engine(4, values(2, 9), cache_tokens=8, arrivals={"kind": "closed-loop"}, jobs=20)
+    device = played(problem)
+    completed = int(device.costs.completed[0])
+    assert 0 < completed < 20
+    assert device.costs.rejected.tolist() == [20 - completed]
+    assert device.timeline.jobs.column("arrived_us").tolist() == [50.0 * k for k in range(completed)]
+    # Each came when the one before was done, and the last may be one of them.
+    assert set(device.timeline.rejections.column("rejected_us")) <= {50.0 * k for k in range(completed + 1)}
+
+
+@each_device
 def test_more_requests_than_there_was_room_for_complete_at_once() -> None:
     # More rows at one instant than a log has room for besides.
     workload = read_recorded("toy_engine")
@@ -438,8 +450,8 @@ def told(
 def test_an_engine_does_what_a_simpler_one_does_and_never_holds_too_much(data: st.DataObject) -> None:
     prompts = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=3))
     answers = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
-    least = max(prompts) + max(answers) - 1
-    max_batch, cache_tokens = data.draw(st.integers(1, 4)), least + data.draw(st.integers(0, 20))
+    least = min(prompts) + min(answers) - 1
+    max_batch, cache_tokens = data.draw(st.integers(1, 4)), least + data.draw(st.integers(0, 30))
     arrivals = every(data.draw(st.sampled_from((7.0, 30.0, 61.0, 200.0))))
     problem = engine(
         values(*prompts), values(*answers), max_batch=max_batch, cache_tokens=cache_tokens, arrivals=arrivals, jobs=6
@@ -459,10 +471,16 @@ def test_an_engine_does_what_a_simpler_one_does_and_never_holds_too_much(data: s
         pending = view.pending
         device.apply(Launch(int(pending.id[0])) if len(pending) and pending.launchable[0] else WAIT)
         view = device.advance()
-    expected = told([lengths[number] for number in sorted(lengths)], max_batch, cache_tokens)
+    numbers = sorted(lengths)
+    expected = told([lengths[number] for number in numbers], max_batch, cache_tokens)
     ended = dict(zip(device.timeline.jobs.column("job"), device.timeline.jobs.column("completed_us"), strict=True))
     requests = {int(r[1]): (r[2], ended[r[1]], int(r[4])) for r in device.timeline.requests.array.tolist()}
-    assert requests == expected
+    assert requests == {numbers[row]: what for row, what in expected.items()}
+    # What the cache can never hold has gone when it came.
+    rejected = device.timeline.rejections
+    assert rejected.column("arrived_us").tolist() == rejected.column("rejected_us").tolist()
+    assert sorted([*rejected.column("job").astype(int).tolist(), *lengths]) == list(range(6))
+    assert len(rejected) == 0 or max(prompts) + max(answers) - 1 > cache_tokens
     # No token is lost, and none comes twice.
     tokens = dict(zip(*(device.timeline.requests.column(name) for name in ("job", "tokens")), strict=True))
     assert tokens == {number: answer for number, (_, _, answer) in lengths.items()}
