@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from gpusched_env.envs import datasheet
-from gpusched_env.experiments.reference import interface, schedulers
+from gpusched_env.experiments.reference import interface, moved, schedulers
 from gpusched_env.scenarios import catalogue
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "environments": datasheet.document,
     "interface": interface.document,
+    "moved": moved.document,
     "scenarios": catalogue.document,
     "schedulers": schedulers.document,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.memory import columns, places, records
+from gpusched_env.scheduling.commands import GIVEN
 
 env_at = records(layout.ENV, "env")
 _problem = records(layout.PROBLEM, "problem")
@@ -40,9 +41,10 @@ kind_loadings = columns(layout.KIND, "loading", "kind")
 kind_sms = columns(layout.KIND, "sms", "kind")
 """Fields of the kinds of SMs, by a context's ``kinds_at``."""
 _row = records(layout.ROW, "row")
-_log = records(layout.LOG, "log")
+_log = places(layout.LOG, "log")
 _core = records(layout.CORE, "core")
 _process = records(layout.PROCESS, "process")
+_given = records(GIVEN, "given")
 word = records(layout.WORD)
 """Word of a set of SMs, by the set's address."""
 _set = places(layout.WORD, "word")
@@ -166,6 +168,12 @@ def processes(w, p):
 
 
 @inlined
+def given(w):
+    """The command that is to be carried out (:data:`~gpusched_env.scheduling.commands.numbers.GIVEN`)."""
+    return _given(w.given_at, 0)
+
+
+@inlined
 def randoms(w, tenant, stream):
     """A tenant's generator: stream 0 for arrivals, 1 for variation."""
     return _random(w.randoms_at, 2 * tenant + stream)
@@ -258,8 +266,9 @@ def scratch(w, number):
 
 
 @inlined
-def log(w, row):
-    return _log(w.log_at, row)
+def log_row(w, row):
+    """The address of a row of the log."""
+    return _log(w.log_at, row, 1)
 
 
 @inlined

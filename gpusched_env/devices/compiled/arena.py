@@ -20,6 +20,7 @@ from gpusched_env.devices.compiled.members import BITS, words_for
 from gpusched_env.devices.compiled.randomness import generator_state
 from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count, copy_table, log_margin, needed
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
+from gpusched_env.devices.rules import logs
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scenarios.problem import Problem
@@ -29,7 +30,7 @@ from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.one_thread import OneThread
 from gpusched_env.scheduling.sealed import Sealed, frozen
 from gpusched_env.scheduling.synchronising import held_slots
-from gpusched_env.scheduling.timeline import DETAILS, Columns, Detail, Timeline
+from gpusched_env.scheduling.timeline import DETAILS, Detail, Timeline
 from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.host import RANDOM_STREAMS, UNTOLD
@@ -39,7 +40,7 @@ GROWTH: Final = 4
 IN_ENV: Final = (
     "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "tilings",
     "semaphores", "ended_slices", "saved_blocks", "aheads", "edges", "timers", "heap", "contexts", "sets", "log",
-    "outbox", "cores", "processes",
+    "outbox", "cores", "processes", "given",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
@@ -84,6 +85,8 @@ class Arena(Uncopied, OneThread):
         self.address = 0
         """Of the ``ENV`` record; changes when the arena grows."""
         self.timeline = Timeline()
+        self.given: NDArray[np.int64]
+        """Words of the command that is to be carried out (:func:`~gpusched_env.scheduling.commands.write_numbers`)."""
         self._sizes: Sizes | None = None
         self._sections: dict[str, NDArray[Any]] = {}
 
@@ -205,7 +208,7 @@ class Arena(Uncopied, OneThread):
         """``sliced``: whether contexts take turns on the GPU."""
         env = self._sections["env"]
         env["to_complete"] = sum(program.tenant.jobs or 0 for program in self.problem.programs)
-        env["command"] = NOTHING
+        self._sections["given"]["code"] = NOTHING
         env["detail"] = DETAILS.index(detail)
         env["done_ps"] = env["timer_ps"] = env["real_ps"] = NEVER
         env["once_ps"] = -1
@@ -229,7 +232,8 @@ class Arena(Uncopied, OneThread):
             clients[name] = layout.NONE
         clients["last_end_ps"] = -NEVER
         clients["partition_sms"] = self.problem.gpu.sms
-        clients["partitioned_ps"] = clients["rejected_ps"] = clients["throttled_ps"] = -1
+        for name in layout.ONCE:
+            clients[name] = -1
         clients["first_thread"][: len(programs)] = programs["first_thread"]
         clients["threads"][: len(programs)] = programs["threads"]
         for tenant, program in enumerate(programs):
@@ -347,6 +351,7 @@ class Arena(Uncopied, OneThread):
         env = sections["env"]
         self.address = _address(env)
         env["address"] = self.address
+        self.given = sections["given"].view(np.int64)
         for name in ("settle", "end", "dispatch"):
             env[f"{name}_at"] = compile_units()[name]
         env["problem_at"] = _address(self._tables.problem)
@@ -400,15 +405,10 @@ class Arena(Uncopied, OneThread):
             return
         env["log_rows"] = 0
         rows = self._sections["log"][:count]
-        timeline = self.timeline
-        tables: tuple[Columns, ...] = (
-            timeline.jobs, timeline.rejections, timeline.kernels, timeline.sms, timeline.decisions, timeline.copies,
-            timeline.blocks, timeline.turns, timeline.requests,
-        )  # fmt: skip
         whole = rows.view(np.int64).reshape(count, -1)
         floats = rows.view(np.float64).reshape(count, -1)
         kinds = whole[:, 0]
-        for number, columns in enumerate(tables):
+        for number, columns in enumerate(logs.tables(self.timeline)):
             mine = kinds == number
             if mine.any():
                 first = 1 + layout.LOG_WHOLE

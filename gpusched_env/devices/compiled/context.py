@@ -26,10 +26,10 @@ from gpusched_env.devices.compiled.dispatch import dispatch_all
 from gpusched_env.devices.compiled.finishing import kernel_finished, kernel_preempted
 from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.l2 import bring, stretch
 from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY, STREAMS
-from gpusched_env.devices.compiled.meter import CHANGE, gpu_changed
 from gpusched_env.devices.compiled.timing import arm_launch
+from gpusched_env.devices.rules.l2 import bring, stretch
+from gpusched_env.devices.rules.meter import gpu_changed
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.hardware.queues import held_ps
 from gpusched_env.hardware.tiles import KERNEL
@@ -143,9 +143,7 @@ def add_grid(w, x, slot):
     grid.serial = x.serial
     grid.dispatched = 0
     grid.ended = 0
-    scale = op.scale
-    if problem(w).l2_bytes > 0.0:
-        scale *= stretch(w, launch)
+    scale = op.scale * stretch(w, launch.tenant, launch.job, op.cold)
     grid.latency_us = kernel.latency_us * scale
     grid.rho = kernel.rho
     grid.log_idle = kernel.log_idle
@@ -214,8 +212,7 @@ def bring_to_present(w, x):
             break
         enter(w, x)
     rate(w, x, x.jumping == 1)
-    if x.busy_sms != w.busy_sms or abs(x.traffic - w.traffic) > CHANGE * x.traffic:
-        gpu_changed(w, x.busy_sms, x.traffic)
+    gpu_changed(w, x.busy_sms, x.traffic)
 
 
 @called
@@ -286,7 +283,7 @@ def end_grid(w, x, grid):
     if waiting > 0:
         kernel_preempted(w, slot, True)
     else:
-        bring(w, launch)
+        bring(w, launch.tenant, kernels(w, launch.identity).brought_bytes * ops(w, launch.op).scale)
         kernel_finished(w, slot)
 
 
@@ -311,5 +308,4 @@ def deactivate(w, x):
     """The context loses the GPU; its blocks stop where they are."""
     settle(w, x)
     x.active = 0
-    if w.busy_sms > 0:
-        gpu_changed(w, 0, 0.0)
+    gpu_changed(w, 0, 0.0)

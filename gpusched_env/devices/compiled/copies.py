@@ -7,8 +7,8 @@ from gpusched_env.devices.compiled.access import copies, flight_of, flights, lau
 from gpusched_env.devices.compiled.finishing import ended, is_node
 from gpusched_env.devices.compiled.layout import ENGINE, NONE, READY
 from gpusched_env.devices.compiled.lists import note_start
-from gpusched_env.devices.compiled.record import log_copy
 from gpusched_env.devices.compiled.timing import arm_launch
+from gpusched_env.devices.rules.logs import log_copy
 from gpusched_env.workload.workload import OpKind
 
 TO_DEVICE = 0

@@ -16,7 +16,7 @@ from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.issuing import is_graph, is_scheduled, post
 from gpusched_env.devices.compiled.layout import READY
 from gpusched_env.devices.compiled.lists import note_start
-from gpusched_env.devices.compiled.record import log_copy
+from gpusched_env.devices.rules.logs import log_copy
 
 
 @inlined

@@ -28,9 +28,9 @@ from gpusched_env.devices.compiled.issuing import (
 )
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, PREEMPTION
 from gpusched_env.devices.compiled.lists import add_pending, remove_pending, remove_running
-from gpusched_env.devices.compiled.record import log_kernel
 from gpusched_env.devices.compiled.slots import drop_edges_in, free_launch, holds
 from gpusched_env.devices.compiled.timing import arm_launch, launch_s, stop
+from gpusched_env.devices.rules.logs import log_kernel
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host import operation_finished
 

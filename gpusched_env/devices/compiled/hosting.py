@@ -28,8 +28,8 @@ from gpusched_env.devices.compiled.ahead import beyond_window, run_ahead
 from gpusched_env.devices.compiled.issuing import make_launch, settle_issue
 from gpusched_env.devices.compiled.overloading import on_records
 from gpusched_env.devices.compiled.randomness import uniform
-from gpusched_env.devices.compiled.record import log_job, log_rejection, log_request
 from gpusched_env.devices.compiled.slots import next_id
+from gpusched_env.devices.rules import logs
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload import host
 from gpusched_env.workload.host import ARRIVAL, DEADLINE, operation_issued
@@ -197,14 +197,14 @@ def issue_operation(w, k):
 
 @on_records(host.log_job)
 def _log_job(w, tenant, number):
-    log_job(w, tenant, number, jobs(w, tenant, number))
+    logs.log_job(w, tenant, number)
 
 
 @on_records(host.log_rejection)
 def _log_rejection(w, tenant, number):
-    log_rejection(w, tenant, number, jobs(w, tenant, number))
+    logs.log_rejection(w, tenant, number)
 
 
 @on_records(host.log_request)
 def _log_request(w, tenant, number):
-    log_request(w, tenant, number, jobs(w, tenant, number))
+    logs.log_request(w, tenant, number)

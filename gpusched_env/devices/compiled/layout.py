@@ -33,7 +33,7 @@ def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.
 
 PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
-    (I8, "schedules preempts partitions rejects synchronises reshapes throttles tiled margin edge_margin"),
+    (I8, "offered tiled margin edge_margin"),
     (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
     (I8, "stream_rows_at forms_at lengths_at recorded_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
@@ -46,10 +46,9 @@ PROBLEM = _record(
     (F8, "rho kappa saturation l2_bytes"),
     base=GPU_DTYPE,
 )
-"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
-``partitions``, ``rejects``, ``synchronises``, ``reshapes``, ``throttles``: 0 or 1, and ``tiled``: whether kernels need
-tiles of others; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
-most launches and edges that one event makes; ``window_sync_ps``: from the end of a kernel of a window until it is
+"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``: 0 or 1; ``offered``:
+commands, a bit for each code; ``tiled``: whether kernels need tiles of others; ``kernels``: in the kernel table, before
+the graphs; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``window_sync_ps``: from the end of a kernel of a window until it is
 known; ``channels``: hardware queues of a context, ``held_queues`` of them at a time, for ``queue_period_ps`` (0: all of
 them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
 ``dram_bytes_per_us`` is the reachable bandwidth,
@@ -117,9 +116,8 @@ ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
     (I8, "randoms_at jobs_at launches_at flights_at aheads_at edges_at timers_at heap_at"),
     (I8, "tilings_at semaphores_at ended_slices_at saved_blocks_at semaphore_room slice_room saved_room"),
-    (I8, "contexts_at sets_at log_at outbox_at cores_at processes_at"),
+    (I8, "contexts_at sets_at log_at outbox_at cores_at processes_at given_at"),
     (I8, "job_mask launch_room edge_room words log_room"),
-    (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
     (I8, "tenants_at_work tenants_serving external hushed sent real_ps due_ps stands"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
@@ -135,7 +133,6 @@ ENV = _record(
 
 * ``*_at``: addresses, the first ones of compiled functions; then lengths of tables, words of a set of SMs, rows of
   the log beyond what one event may write.
-* ``command``: code of the one to carry out, and its numbers (:class:`gpusched_env.scheduling.commands.Numbers`).
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none);
   ``tenants_at_work``, ``tenants_serving``: how many are, :mod:`gpusched_env.workload.host`.
@@ -156,13 +153,16 @@ ENV = _record(
   into the L2, by all kernels that have ended.
 """
 
+ONCE: Final = ("partitioned_ps", "rejected_ps", "throttled_ps")
+"""When a command was last given to a tenant that is legal once at an instant; at first -1."""
 CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
     (I8, "answered running cached prefills prefill_left"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
-    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until trace_first trace_from_ps"),
-    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock"),
+    (I8, "jobs_since_ps last_end_ps regime until trace_first trace_from_ps"),
+    (I8, " ".join(ONCE)),
+    (I8, "pause_ps owed_ps asleep_until_ps holds_lock"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
     (F8, "brought_bytes seen_bytes missing"),
     (I8, "l2_job"),
@@ -181,7 +181,7 @@ tokens in its cache; ``prefills``: 1 while its step is a prefill; ``prefill_left
 ``pending_*``, ``running_*``: ends of the lists of its launches that wait for the scheduler (in order of id), and of
 launched ones (in order of launch); ``cursor``: scratch, a place in the latter, and the order of launch there.
 ``partition_sms``: all of the GPU's without a partition. ``l2_job`` and the three before it: its share of the L2
-(:class:`gpusched_env.devices.reference.l2.Share`)."""
+(:mod:`gpusched_env.devices.rules.l2`)."""
 
 THREAD = _record((I8, "tenant op end state at_work"))
 MARK = _record((I8, "launch slot finished ended_ps"))
@@ -293,7 +293,7 @@ WORD = _record((np.uint64, "bits"))
 LOG_WHOLE: Final = 12
 """Whole numbers of a row of the log."""
 LOG = _record((I8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10 c11 c12"), (F8, "f1 f2"))
-"""A row of a table of the timeline."""
+"""A row of a table of the timeline (:mod:`gpusched_env.devices.rules.logs`)."""
 
 CONTEXT = _record(
     (I8, "channels_at heads_at queue_at grids_at used_at classes_at kinds_at members_at rows_at number words depth"),
@@ -387,21 +387,8 @@ PLUS: Final = 4
 SINGLE: Final = 5
 SETS: Final = 6
 
-# Tables of the timeline in the log, and details that it keeps (places in scheduling.timeline.DETAILS).
-LOG_JOB: Final = 0
-LOG_REJECTION: Final = 1
-LOG_KERNEL: Final = 2
-LOG_SMS: Final = 3
-LOG_DECISION: Final = 4
-LOG_COPY: Final = 5
-LOG_BLOCKS: Final = 6
-LOG_TURN: Final = 7
-LOG_REQUEST: Final = 8
-
-NOTHING_KEPT: Final = 0
-JOBS_ONLY: Final = 1
-KERNELS: Final = 2
 BLOCKS: Final = 3
+"""The detail of a timeline that keeps blocks (a place in :data:`gpusched_env.scheduling.timeline.DETAILS`)."""
 
 # Why the event loop returned.
 OVER: Final = 0

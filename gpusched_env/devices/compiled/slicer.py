@@ -9,8 +9,8 @@ from gpusched_env.compiling import called
 from gpusched_env.devices.compiled.access import clients, contexts, problem
 from gpusched_env.devices.compiled.context import activate, deactivate
 from gpusched_env.devices.compiled.layout import NONE
-from gpusched_env.devices.compiled.record import log_turn
 from gpusched_env.devices.compiled.timing import SLICER_S, arm_slicer, stop
+from gpusched_env.devices.rules.logs import log_turn
 
 
 @called

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,18 +24,14 @@ from gpusched_env.devices.compiled.layout import (
     VARIANT,
 )
 from gpusched_env.devices.compiled.memory import in_lines
+from gpusched_env.devices.rules.numbers import kernel_numbers, problem_numbers, program_numbers
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.placement import sm_order
-from gpusched_env.hardware.power import board_power_w
-from gpusched_env.hardware.queues import queue_count
-from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE, gpu_record
+from gpusched_env.hardware.records import BLOCK_DTYPE
 from gpusched_env.hardware.timing import state_bytes
-from gpusched_env.scenarios.knowledge import KernelKnowledge, TenantKnowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import ChildOp, HostOp, JobProgram, NodeOp
-from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.synchronising import NEEDS
-from gpusched_env.workload.host import arrival_numbers
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
@@ -96,7 +92,7 @@ class _Tabulation:
         problem = self._problem
         kernels = np.zeros(len(problem.kernels) + len(problem.graphs), KERNEL)
         for row, known in enumerate(problem.knowledge.kernels):
-            _fill_profile(kernels[row], known)
+            _fill(kernels[row], kernel_numbers(known))
             if row < len(problem.kernels):
                 _fill_blocks(kernels[row], problem.kernels[row])
         forms = [form for profile in problem.kernels for form in profile.forms]
@@ -109,7 +105,7 @@ class _Tabulation:
         recorded: list[NDArray[np.int64]] = []
         threads = marks = 0
         for row, program in enumerate(problem.programs):
-            _fill_program(programs[row], program, problem.knowledge.tenants[row])
+            _fill(programs[row], program_numbers(program, problem.knowledge.tenants[row]))
             record = programs[row]
             record["first_variant"], record["first_factor"] = len(self._variants), len(factors)
             record["first_thread"], record["first_mark"] = threads, marks
@@ -242,92 +238,21 @@ def _numbers(values: list[int] | NDArray[np.int64]) -> Record:
 
 
 def _problem(problem: Problem) -> Record:
-    gpu, scenario = problem.gpu, problem.scenario
-    timing = gpu.timing
     record = np.zeros(1, PROBLEM)
-    row = record[0]
-    for name in GPU_DTYPE.names or ():
-        row[name] = gpu_record(gpu)[0][name]
-    for name in (
-        "launch_latency", "event_latency", "sync_latency", "slice", "switch", "partition_change", "drain_ack", "reset",
-        "child_launch", "graph_gap_beside", "queue_period",
-    ):  # fmt: skip
-        row[f"{name}_ps"] = to_ps(getattr(timing, f"{name}_us"))
-    row["tenants"], row["streams"] = len(problem.programs), len(problem.streams)
-    row["priorities"] = gpu.priorities
-    row["channels"], row["held_queues"] = queue_count(gpu, len(problem.streams)), gpu.channels
-    row["resident_grids"] = gpu.resident_grids
-    row["copy_engines"] = gpu.copies.engines
-    row["sliced"] = scenario.contexts == "per-tenant"
-    row["schedules"] = "launch" in scenario.commands
-    row["preempts"] = "preempt" in scenario.commands
-    row["partitions"] = "partition" in scenario.commands
-    row["rejects"] = "reject" in scenario.commands
-    row["synchronises"] = "synchronise" in scenario.commands
-    row["reshapes"] = "reshape" in scenario.commands
-    row["throttles"] = "throttle" in scenario.commands
-    row["budgets"] = "budget" in scenario.commands
-    if scenario.cores is not None:
-        row["cores"], row["core_period_ps"] = len(scenario.cores.cores), to_ps(scenario.cores.period_us)
-        row["rho"], row["kappa"], row["spins"] = scenario.cores.rho, scenario.cores.kappa, scenario.cores.spins
-        row["saturation"] = scenario.cores.saturation
-    row["throttle_ps"], row["restart_ps"] = to_ps(scenario.throttle_us), to_ps(scenario.restart_us)
-    row["tiled"] = any(True for _ in tile_pairs(problem))
-    row["wait_kernel_ps"] = to_ps(gpu.tiles.wait_kernel_us)
-    row["post_us"], row["wait_us"], row["order_us"] = gpu.tiles.post_us, gpu.tiles.wait_us, gpu.tiles.order_us
-    row["window_depth"] = 1 if problem.window is None else problem.window.depth
-    row["own_streams"] = sum(stream.tenant < 0 for stream in problem.streams)
-    row["window_sync_ps"] = 0 if problem.window is None else to_ps(problem.window.sync_us)
-    row["kernels"] = len(problem.kernels)
-    row["lookahead"] = scenario.lookahead
-    row["launch_depth"] = scenario.launch_depth
-    row["nominal_bytes_per_us"] = gpu.dram_bytes_per_us
-    row["idle_w"], row["sm_w"], row["dram_w"] = gpu.power.idle_w, gpu.power.sm_w, gpu.power.dram_w
-    row["peak_w"] = board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us)
-    row["horizon_us"] = scenario.horizon_us
-    row["l2_bytes"] = gpu.l2_bytes if problem.l2_matters else 0.0
-    row["host_contention"], row["waiting_contention"] = problem.host_contention
-    row["horizon_ps"] = to_ps(scenario.horizon_us)
-    row["arrivals_until_ps"] = to_ps(scenario.sends_until_us)
-    row["decision_ps"] = to_ps(scenario.decision_us)
+    _fill(record[0], problem_numbers(problem))
     return record
+
+
+def _fill(row: np.void, numbers: Mapping[str, float]) -> None:
+    for name, value in numbers.items():
+        row[name] = value
 
 
 def _fill_blocks(row: np.void, profile: KernelProfile) -> None:
     """What a kernel's blocks need."""
     block = profile.block[0]
-    row["columns"], row["rows"], row["slices"] = profile.kernel.grid
     for name in BLOCK_DTYPE.names or ():
         row[name] = block[name]
     row["state_bytes"] = state_bytes(profile.footprint.registers, profile.footprint.shared_bytes, 1)
     row["brought_bytes"] = profile.brought_bytes
     row["log_idle"] = math.log1p(-float(block["rho"]))
-
-
-def _fill_profile(row: np.void, known: KernelKnowledge) -> None:
-    """What everybody is told of a kernel or graph."""
-    row["grid_blocks"] = known.blocks
-    row["block_threads"] = known.threads
-    row["blocks_per_sm"] = known.blocks_per_sm
-    row["uses_sms"] = known.sms
-    row["idempotent"] = known.idempotent
-    row["nodes"] = known.nodes
-    # 0 stands for a kernel that was never measured: these are summed.
-    row["profiled_us"] = 0.0 if math.isnan(known.duration_us) else known.duration_us
-    row["issue"] = known.issue
-    row["dram"] = known.dram
-    row["gap_us"] = known.gap_us
-
-
-def _fill_program(row: np.void, program: TenantProgram, known: TenantKnowledge) -> None:
-    tenant = program.tenant
-    row["priority"] = tenant.priority
-    row["jobs"] = -1 if tenant.jobs is None else tenant.jobs
-    row["variants"], row["factors"] = len(program.variants), len(program.host_spread)
-    row["weight"] = tenant.weight
-    row["slo_us"] = math.inf if tenant.slo_us is None else tenant.slo_us
-    row["alone_us"], row["answer_us"] = program.alone_us, program.answer_us
-    row["device_us"], row["jobs_a_us"] = known.device_us, known.jobs_a_us
-    row["footprint_bytes"], row["brings"], row["keeps"] = program.footprint_bytes, program.brings, program.keeps
-    for name, value in (arrival_numbers(tenant.arrivals, program.replay) | program.engine_numbers).items():
-        row[name] = value

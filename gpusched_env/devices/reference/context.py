@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from types import SimpleNamespace
 
 from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.devices.reference.dispatcher import Dispatcher, Residency
 from gpusched_env.devices.reference.grid import BlockNeeds, Grid
-from gpusched_env.devices.reference.l2 import L2
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.rates import Rates
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.streams import Streams
-from gpusched_env.hardware.clock import to_ps
+from gpusched_env.devices.reference.world import World
+from gpusched_env.devices.rules import l2
+from gpusched_env.devices.rules.logs import RESIDENCY, add_row, log_kernel
+from gpusched_env.devices.rules.meter import gpu_changed
 from gpusched_env.hardware.placement import sm_order
-from gpusched_env.hardware.queues import held_ps, queue_count
-from gpusched_env.hardware.records import gpu_record
+from gpusched_env.hardware.queues import held_ps
 
 
 class Context:
@@ -30,23 +29,21 @@ class Context:
     hardware holds some of them at a time (:mod:`gpusched_env.hardware.queues`).
     """
 
-    def __init__(self, setting: Setting, streams: Streams, meter: Meter, l2: L2, index: int, *, active: bool) -> None:
+    def __init__(self, setting: Setting, world: World, streams: Streams, index: int, *, active: bool) -> None:
         """``active``: it has the GPU."""
-        gpu, self._setting, self._clock = setting.problem.gpu, setting, setting.clock
-        self._streams, self._meter, self._l2, self._index = streams, meter, l2, index
+        gpu, self._kernels, self._clock = setting.problem.gpu, setting.problem.kernels, setting.clock
+        self._world, self._streams, self._index = world, streams, index
         self._alarm = Alarm(self._clock)
         self.active = active
         self._paused_ps = 0
         """When it was switched out."""
-        fields = gpu_record(gpu)
-        physics = SimpleNamespace(**dict(zip(fields.dtype.names or (), fields[0].item(), strict=True)))
-        self.sms = [Sm(rank, int(number), physics) for rank, number in enumerate(sm_order(gpu))]
+        rules = world.rules
+        self.sms = [Sm(rank, int(number), rules) for rank, number in enumerate(sm_order(gpu))]
         self.dispatcher = Dispatcher(self.sms)
-        self._rates = Rates(self.sms, physics)
-        self._needs = [BlockNeeds.read(profile.block) for profile in setting.problem.kernels]
-        queues = queue_count(gpu, len(setting.problem.streams))
-        self._channels: list[deque[Launch]] = [deque() for _ in range(queues)]
-        self._held, self._period_ps = gpu.channels, to_ps(gpu.timing.queue_period_us)
+        self._rates = Rates(self.sms, rules)
+        self._needs = [BlockNeeds.read(profile.block) for profile in self._kernels]
+        self._channels: list[deque[Launch]] = [deque() for _ in range(rules.channels)]
+        self._held, self._period_ps = rules.held_queues, rules.queue_period_ps
         self._places: dict[int, int] = {}
         """Of the hardware queues that were used, in order of first use, where they take turns."""
         self._heads: deque[Launch] = deque()
@@ -84,7 +81,7 @@ class Context:
             entered = self._enter()
         self._rates.update(now)
         busy_sms = sum(1 for sm in self.sms if sm.blocks)
-        self._meter.gpu_changed(now, busy_sms, self._rates.traffic)
+        gpu_changed(self._world, busy_sms, self._rates.traffic)
         self._alarm.set(min(sm.next_ps for sm in self.sms), Phase.SMS, self._index, self._settle)
 
     def _report(self) -> None:
@@ -103,7 +100,7 @@ class Context:
         while self._heads and len(self._resident) < self._slots:
             launch = self._heads.popleft()
             op = launch.op
-            scale = op.scale * self._l2.stretch(launch)
+            scale = op.scale * l2.stretch(self._world, launch.tenant, launch.job.number, op.cold)
             launch.grid = Grid(
                 self._needs[op.identity], scale, launch.blocks, launch.priority, launch.partition, launch.whole,
                 launch.tiling, launch.saved, launch.saved_left, launch.id, next(self._serials),
@@ -114,9 +111,9 @@ class Context:
         return entered
 
     def _record(self, ended: list[Residency]) -> None:
-        if self._setting.timeline.detail == "blocks":
+        if self._world.timeline.detail == "blocks":
             for sm, grid, blocks, start_ps in ended:
-                self._setting.timeline.blocks.add(sm, grid.id, blocks, start_ps, self._clock.now)
+                add_row(self._world, RESIDENCY, (sm, grid.id, blocks, start_ps, self._clock.now))
 
     # ---- hardware queues -------------------------------------------------------------------------------------------
 
@@ -166,8 +163,8 @@ class Context:
         launch.alarm.stop()
         self.touch()
         if grid.waiting == 0:
-            self._log(launch)
-            self._l2.bring(launch)
+            log_kernel(self._world, launch)
+            l2.bring(self._world, launch.tenant, self._kernels[launch.identity].brought_bytes * launch.op.scale)
             self._streams.ended(launch)
             return
         whole = launch.whole, 0, 1.0
@@ -176,14 +173,6 @@ class Context:
         if launch.tiling is not None and not keeps_progress:
             launch.tiling.start_over()
         self._streams.preempted(launch, keeps_progress=keeps_progress)
-
-    def _log(self, launch: Launch) -> None:
-        if self._setting.logs_kernels:
-            self._setting.timeline.kernels.add(
-                launch.id, launch.tenant, launch.job.number, launch.op.identity, launch.issued_ps, launch.launched_ps,
-                launch.first_started_ps, self._clock.now, launch.priority, launch.preemptions, launch.stream,
-                -1 if launch.parent is None else launch.parent.id,
-            )  # fmt: skip
 
     def has_others_beside(self, node: Launch) -> bool:
         """Whether kernels that are not of a node's graph are resident."""
@@ -204,7 +193,7 @@ class Context:
         self.active = False
         self._paused_ps = self._clock.now
         self._alarm.stop()
-        self._meter.gpu_changed(self._clock.now, 0, 0.0)
+        gpu_changed(self._world, 0, 0.0)
 
 
 def _taken(grids: list[Grid]) -> list[Grid]:

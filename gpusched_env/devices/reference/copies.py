@@ -11,6 +11,8 @@ from gpusched_env.devices.reference.clock import Phase
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.streams import Streams
+from gpusched_env.devices.reference.world import World
+from gpusched_env.devices.rules.logs import log_copy
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.program import ChildOp
 from gpusched_env.workload.workload import OpKind
@@ -23,11 +25,11 @@ NUMBERS = {OpKind.COPY_TO_DEVICE: TO_DEVICE, OpKind.COPY_TO_HOST: TO_HOST}
 class CopyEngines:
     """Host-device copies queue for an engine; copies and memsets within the device run at once."""
 
-    def __init__(self, setting: Setting, streams: Streams) -> None:
-        self._setting, self._streams = setting, streams
+    def __init__(self, setting: Setting, world: World, streams: Streams) -> None:
+        self._world, self._streams = world, streams
         self._clock = clock = setting.clock
         to_device = simpy.Resource(clock)
-        to_host = to_device if setting.problem.gpu.copies.engines == 1 else simpy.Resource(clock)
+        to_host = to_device if world.rules.copy_engines == 1 else simpy.Resource(clock)
         self._engines = {TO_DEVICE: to_device, TO_HOST: to_host, ON_DEVICE: simpy.Resource(clock, sys.maxsize)}
 
     def submit(self, copy: Launch) -> None:
@@ -42,10 +44,5 @@ class CopyEngines:
             yield copy.alarm.at(self._clock.now, Phase.COPY_STARTS, copy.id)
             self._streams.started(copy)
             yield copy.alarm.at(self._clock.now + to_ps(copy.op.device_us), Phase.COPY_ENDS, copy.id)
-        self._log(copy, number)
+        log_copy(self._world, number, copy)
         self._streams.ended(copy)
-
-    def _log(self, copy: Launch, engine: int) -> None:
-        if self._setting.logs_kernels:
-            bytes_ = getattr(copy.op, "bytes", 0)
-            self._setting.timeline.copies.add(engine, copy.tenant, bytes_, copy.started_ps, self._clock.now)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpusched_env.hardware.clock import to_ps
-from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.cores.spec import CpuCores
 
 
@@ -55,17 +54,6 @@ class Process:
     bytes_per_us: float
     counted: int
     vruntime_ps: int = 0
-
-
-def core_rules(scenario: Scenario) -> dict[str, float]:
-    """What :func:`gpusched_env.workload.cores.world.core_rules` has."""
-    cores = scenario.cores
-    if cores is None:
-        return {"cores": 0}
-    return {
-        "cores": len(cores.cores), "core_period_ps": to_ps(cores.period_us), "rho": cores.rho,
-        "spins": int(cores.spins), "budgets": int("budget" in scenario.commands),
-    }  # fmt: skip
 
 
 def core_tables(cores: CpuCores | None, tenants: Sequence[str]) -> tuple[list[Core], list[Process]]:

@@ -7,11 +7,10 @@ from typing import Any
 from gpusched_env.devices.reference.clock import Clock
 from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.copies import CopyEngines
+from gpusched_env.devices.reference.costs import costs_of
 from gpusched_env.devices.reference.decisions import Decisions
 from gpusched_env.devices.reference.history import Came, History, Step, Went, stops
-from gpusched_env.devices.reference.l2 import L2
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.slicer import Slicer
 from gpusched_env.devices.reference.streams import Streams
@@ -19,11 +18,11 @@ from gpusched_env.devices.reference.views import BUILDERS
 from gpusched_env.devices.reference.world import World
 from gpusched_env.errors import DeadlockError, GpuschedError, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
-from gpusched_env.hardware.records import gpu_record
 from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.commands.legal import any_legal
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.one_thread import OneThread, alone
@@ -58,16 +57,14 @@ class ReferenceDevice(OneThread):
         setting = Setting(problem, self.clock, self.timeline)
         self.world: World = World(setting, seed, lambda op, tenant, job: self.streams.issue(op, tenant, job))
         self.streams: Streams = Streams(setting, self.world, self)
-        self.meter: Meter = Meter(setting)
-        self._copies = CopyEngines(setting, self.streams)
+        self._copies = CopyEngines(setting, self.world, self.streams)
         sliced = problem.scenario.contexts == "per-tenant"
-        l2 = L2(problem)
         self.contexts = [
-            Context(setting, self.streams, self.meter, l2, index, active=not sliced)
+            Context(setting, self.world, self.streams, index, active=not sliced)
             for index in range(len(problem.programs) if sliced else 1)
         ]
         self.decisions: Decisions = Decisions(setting, self.world, self.streams, self.context_of)
-        self._slicer = Slicer(setting, self.streams, self.contexts) if sliced else None
+        self._slicer = Slicer(setting, self.world, self.streams, self.contexts) if sliced else None
         self.world.on_traffic = self._share_memory
         for tenant in range(len(problem.programs)):
             host.begin(self.world, tenant)
@@ -87,7 +84,7 @@ class ReferenceDevice(OneThread):
     @property
     def costs(self) -> Costs:
         """Time integrals since the reset, exact at :attr:`time_us`."""
-        costs = self.meter.read(self.world, self.clock.now)
+        costs = costs_of(self.world)
         costs.over = self._over
         return costs
 
@@ -161,7 +158,7 @@ class ReferenceDevice(OneThread):
             deciding = world.awake and decisions.busy_until_ps > now
             if deciding:
                 limit = min(limit, decisions.busy_until_ps)
-            elif world.awake and decisions.any_legal:
+            elif world.awake and any_legal(world):
                 return self._showing.view()
             elif world.awake and decisions.once_ps == now:
                 # Nothing is legal only because of the instant: to be asked again something must happen first.
@@ -193,10 +190,8 @@ class ReferenceDevice(OneThread):
 
     def _share_memory(self) -> None:
         """The traffic of the CPU's cores has changed: kernels share what these leave."""
-        cores, physics = self.problem.scenario.cores, gpu_record(self.problem.gpu)[0]
-        assert cores is not None
-        bandwidth = float(physics["dram_bytes_per_us"])
-        left = left_for_gpu(bandwidth, self.world.cpu_traffic, cores.kappa, cores.saturation)
+        gpu = self.world.rules
+        left = left_for_gpu(gpu.dram_bytes_per_us, self.world.cpu_traffic, gpu.kappa, gpu.saturation)
         for context in self.contexts:
             context.set_bandwidth(left)
 

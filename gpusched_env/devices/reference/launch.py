@@ -111,6 +111,16 @@ class Launch:
         """The step of its preemption that is under way."""
 
     @property
+    def identity(self) -> int:
+        """Row of the kernel table, behind which graphs are; -1: it is a copy."""
+        return self.op.identity
+
+    @property
+    def parent_id(self) -> int:
+        """Of :attr:`parent`; -1: there is none."""
+        return -1 if self.parent is None else self.parent.id
+
+    @property
     def scheduled(self) -> bool:
         """Whether the scheduler launches it: kernels and graphs, not copies and nodes."""
         return self.kind in (OpKind.KERNEL, OpKind.GRAPH) and not isinstance(self.op, NodeOp)

@@ -16,8 +16,3 @@ class Setting:
     problem: Problem
     clock: Clock
     timeline: Timeline
-
-    @property
-    def logs_kernels(self) -> bool:
-        """Whether the timeline keeps kernels."""
-        return self.timeline.detail in ("kernels", "blocks")

@@ -19,18 +19,18 @@ from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.streams import Streams
-from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.devices.reference.world import World
+from gpusched_env.devices.rules.logs import log_turn
+from gpusched_env.hardware.clock import NEVER
 
 
 class Slicer:
     """Gives the GPU to one context at a time."""
 
-    def __init__(self, setting: Setting, streams: Streams, contexts: list[Context]) -> None:
-        timing = setting.problem.gpu.timing
-        self._setting, self._streams, self._contexts = setting, streams, contexts
+    def __init__(self, setting: Setting, world: World, streams: Streams, contexts: list[Context]) -> None:
+        self._world, self._streams, self._contexts = world, streams, contexts
         self._clock = clock = setting.clock
-        self._slice_ps = to_ps(timing.slice_us)
-        self._switch_ps = to_ps(timing.switch_us)
+        self._slice_ps, self._switch_ps = world.rules.slice_ps, world.rules.switch_ps
         self._alarm = Alarm(clock)
         self._looks: Event | None = None
         """The slicer looks at the contexts next; ``None``: the GPU changes hands."""
@@ -47,10 +47,10 @@ class Slicer:
             self._contexts[current].activate()
             other = yield from self._slice(current)
             self._contexts[current].deactivate()
-            self._log(-1)
+            log_turn(self._world, -1)
             yield self._alarm.at(self._clock.now + self._switch_ps, Phase.SLICER, 0)
             current = other
-            self._log(current)
+            log_turn(self._world, current)
 
     def _slice(self, current: int) -> Generator[Event, Any, int]:
         """A context has the GPU; returns the one that gets it next."""
@@ -65,11 +65,6 @@ class Slicer:
             self._looks = None
             while other is None and end_ps <= self._clock.now:
                 end_ps += self._slice_ps
-
-    def _log(self, context: int) -> None:
-        """A context has got the GPU; -1: it changes hands."""
-        if self._setting.logs_kernels:
-            self._setting.timeline.turns.add(self._clock.now, context)
 
     def _has_work(self, context: int) -> bool:
         """Whether launched kernels of a context are unfinished."""

@@ -13,13 +13,13 @@ from gpusched_env.devices.reference.clock import Clock
 from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.decisions import Decisions
 from gpusched_env.devices.reference.launch import Launch, State, in_order
-from gpusched_env.devices.reference.meter import Meter
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.world import Job, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scheduling.commands.legal import show_tenant
 from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.cores import fill_cores
 from gpusched_env.scheduling.synchronising import NEEDS
@@ -47,7 +47,6 @@ class Viewed(Protocol):
     streams: Streams
     decisions: Decisions
     contexts: list[Context]
-    meter: Meter
 
 
 def _table(rows: Iterable[dict[C, float]], columns: type[C]) -> ViewTable:
@@ -205,8 +204,9 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
     launched = [launch for launch in device.streams.launched.values() if launch.tenant == tenant]
     launched_left_us, running_left_us = _left_us(device, launched)
     first, sms = device.decisions.partitions[tenant]
-    rejectable = device.decisions.rejectable(tenant) or [-1]
-    return {
+    legal = np.full(len(TenantColumn), np.nan)
+    show_tenant(device.world, tenant, legal)
+    return dict(zip(TenantColumn, legal.tolist(), strict=True)) | {
         TenantColumn.PRIORITY: program.tenant.priority,
         TenantColumn.WEIGHT: program.tenant.weight,
         TenantColumn.SLO_US: math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
@@ -225,11 +225,7 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
         TenantColumn.LAST_END_US: to_us(max(0, client.last_end_ps)),
         TenantColumn.LAUNCHED_LEFT_US: launched_left_us,
         TenantColumn.RUNNING_LEFT_US: running_left_us,
-        TenantColumn.PARTITIONABLE: device.decisions.partitionable(tenant),
-        TenantColumn.OLDEST_REJECTABLE: rejectable[0],
-        TenantColumn.NEWEST_REJECTABLE: rejectable[-1],
         TenantColumn.PAUSE_US: to_us(client.pause_ps),
-        TenantColumn.THROTTLABLE: device.decisions.throttlable(tenant),
     }
 
 
@@ -292,8 +288,8 @@ BUILDERS: Final[dict[str, Callable[[Viewed], Any]]] = {
     "dependencies": lambda d: _table(_dependencies(d), DependencyColumn),
     "cores": _cores,
     "sms": lambda d: d.problem.gpu.sms,
-    "busy_sms": lambda d: d.meter.busy_sms,
+    "busy_sms": lambda d: d.world.busy_sms,
     "occupancy": _occupancy,
-    "dram": lambda d: d.meter.traffic / d.problem.gpu.dram_bytes_per_us,
+    "dram": lambda d: d.world.traffic / d.problem.gpu.dram_bytes_per_us,
     "horizon_us": lambda d: d.problem.scenario.horizon_us,
 }

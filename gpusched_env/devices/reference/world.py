@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Protocol
 
 import numpy as np
 
 from gpusched_env.devices.reference.clock import Alarm, Phase
-from gpusched_env.devices.reference.cores import core_rules, core_tables
+from gpusched_env.devices.reference.cores import core_tables
 from gpusched_env.devices.reference.setting import Setting
-from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
-from gpusched_env.hardware.power import board_power_w
+from gpusched_env.devices.rules import logs
+from gpusched_env.devices.rules.numbers import kernel_numbers, problem_numbers, program_numbers
+from gpusched_env.hardware.clock import NEVER, PS_PER_US
 from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scheduling.timeline import DETAILS
 from gpusched_env.workload import host
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.cores.ticking import core_due, place_host
 from gpusched_env.workload.workload import DEVICE_OPS
+
+
+class Launches(Protocol):
+    """What :mod:`gpusched_env.scheduling.commands.world` asks."""
+
+    @property
+    def any_launchable(self) -> bool: ...
+    @property
+    def any_preemptible(self) -> bool: ...
+    @property
+    def any_synchronisable(self) -> bool: ...
+    @property
+    def any_reshapable(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,8 @@ class Client:
     holds_lock: int = 0
     """The bandwidth lock: 1 from a launch to the return of a synchronisation behind which nothing is left."""
     last_end_ps: int = -NEVER
+    partitioned_ps: int = -NEVER
+    """When its partition was last set."""
     rejected_ps: int = -NEVER
     pause_ps: int = 0
     """What its host sleeps before a job."""
@@ -88,6 +105,11 @@ class Client:
     """1 while its step is a prefill."""
     prefill_left: int = 0
     """Tokens that it has still to prefill after that, of the newest request that runs."""
+    l2_job: int = -1
+    """This and what follows: its share of the L2 (:mod:`gpusched_env.devices.rules.l2`)."""
+    brought_bytes: float = 0.0
+    seen_bytes: float = 0.0
+    missing: float = 1.0
 
 
 @dataclass(eq=False)
@@ -149,35 +171,28 @@ class World:
 
     def __init__(self, setting: Setting, seed: int, issue: Callable[[HostOp, int, Job], None]) -> None:
         """``issue``: called when a host thread issues an operation of a tenant's job."""
-        problem, gpu, clock = setting.problem, setting.problem.gpu, setting.clock
-        self._clock, self._timeline, self._issue = clock, setting.timeline, issue
-        host_contention, waiting_contention = problem.host_contention
-        self.rules = SimpleNamespace(
-            launch_depth=problem.scenario.launch_depth,
-            sync_latency_ps=to_ps(gpu.timing.sync_latency_us),
-            throttle_ps=to_ps(problem.scenario.throttle_us),
-            horizon_us=problem.scenario.horizon_us,
-            arrivals_until_ps=to_ps(problem.scenario.sends_until_us),
-            host_contention=host_contention,
-            waiting_contention=waiting_contention,
-            peak_w=board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us),
-            **core_rules(problem.scenario),
-        )
+        problem, clock = setting.problem, setting.clock
+        self._clock, self._issue = clock, issue
+        self.timeline, self.detail = setting.timeline, DETAILS.index(setting.timeline.detail)
+        self.rules = SimpleNamespace(**problem_numbers(problem))
+        self.kernels = [SimpleNamespace(**kernel_numbers(known)) for known in problem.knowledge.kernels]
+        self.launches: Launches
+        """What is legal now of launches."""
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
         self.tenants_at_work = self.tenants_serving = 0
         self.done = 0
         self.done_ps = NEVER
         self.charged_energy_j = self.charged_makespan_us = 0.0
+        # What the meter reads (:mod:`gpusched_env.devices.rules.meter`): rates since a time, and integrals up to it.
+        self.gpu_since_ps = self.busy_sms = 0
+        self.traffic = self.busy_sm_us = self.dram_bytes = self.energy_j = 0.0
+        self.power_w = problem.gpu.power.idle_w
+        self.brought_bytes = 0.0
+        """Into the L2, by all kernels that have ended."""
+        known = problem.knowledge.tenants
         self.programs = [
-            SimpleNamespace(
-                **host.arrival_numbers(program.tenant.arrivals, program.replay),
-                **program.engine_numbers,
-                jobs=-1 if program.tenant.jobs is None else program.tenant.jobs,
-                slo_us=math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
-                alone_us=program.alone_us,
-            )
-            for program in problem.programs
+            SimpleNamespace(**program_numbers(program, of)) for program, of in zip(problem.programs, known, strict=True)
         ]
         asked = [None if program.engine is None else program.engine.asked for program in problem.programs]
         self.lengths = [() if each is None else (each.prompts, each.answers) for each in asked]
@@ -275,17 +290,12 @@ class World:
 
     def log_job(self, tenant: int, number: int) -> None:
         """A job has completed."""
-        if self._timeline.detail != "none":
-            job = self.jobs[tenant][number]
-            self._timeline.jobs.add(tenant, number, job.arrived_ps, job.started_ps, self.now_ps)
+        logs.log_job(self, tenant, number)
 
     def log_rejection(self, tenant: int, number: int) -> None:
         """A job was rejected."""
-        if self._timeline.detail != "none":
-            self._timeline.rejections.add(tenant, number, self.jobs[tenant][number].arrived_ps, self.now_ps)
+        logs.log_rejection(self, tenant, number)
 
     def log_request(self, tenant: int, number: int) -> None:
         """A request of a serving engine has completed."""
-        if self._timeline.detail != "none":
-            job = self.jobs[tenant][number]
-            self._timeline.requests.add(tenant, number, job.first_token_ps, job.tokens, job.preemptions)
+        logs.log_request(self, tenant, number)
