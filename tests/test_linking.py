@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from numba import njit
 
 from gpusched_env.compiling import called, law
 from gpusched_env.linking import WholeCompiler
+from tests.refusals import refused
 
 
 @law
@@ -64,5 +64,5 @@ def test_a_part_stays_the_same_for_a_second_caller() -> None:
 
 def test_python_cannot_call_a_part() -> None:
     """It has no machine code of its own: an error, not a crash."""
-    with pytest.raises(KeyError, match="compiled functions only"):
+    with refused(KeyError, "functions"):
         shared(1.0)

@@ -23,6 +23,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.warp_machine import SPAWN_KEPLER
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.dynamic_parallelism.launches import Benchmark, BlockShape, ParentKernel, looping
+from tests.refusals import refused
 
 PS = SPAWN_KEPLER.ps_per_cycle
 
@@ -206,7 +207,7 @@ def test_the_command_line_lists_them() -> None:
 
 
 def test_comparing_tenants_on_it_says_what_to_use_instead() -> None:
-    with pytest.raises(InputError, match="gpusched rank and gpusched train know it"):
+    with refused(InputError, "gpusched"):
         load_scenario("DynamicParallelism")
 
 
