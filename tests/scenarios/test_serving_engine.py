@@ -21,6 +21,7 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario, make_scenario
 from gpusched_env.workload.workload import Variant, decode_workload, encode_workload
+from tests.refusals import refused
 
 TENANT: dict[str, Any] = {
     "name": "chat",
@@ -183,7 +184,7 @@ def test_an_engine_without_decode_steps_can_answer_with_one_token_only() -> None
     workload = read_recorded("toy_engine")
     prefills = msgspec.structs.replace(workload, variants=workload.variants[:2])
     data = {"name": "test", "gpu": "toy-4sm", "horizon_us": 1.0, "tenants": [TENANT]}
-    with pytest.raises(InputError, match="workload toy_engine has no variant whose step is a decode"):
+    with refused(InputError, "toy_engine", "decode"):
         build_problem(make_scenario(data), workloads={"toy_engine": prefills})
     one = data | {"tenants": [changed("batching.answer.values", [1])]}
     assert build_problem(make_scenario(one), workloads={"toy_engine": prefills}).programs[0].alone_us == 60.0
@@ -211,5 +212,5 @@ def test_a_step_is_recorded_once(tmp_path: Path) -> None:
     assert decode_workload(encode_workload(workload), "here") == workload
     twice = msgspec.to_builtins(workload)
     twice["variants"] = [*twice["variants"], twice["variants"][3]]
-    with pytest.raises(InputError, match=r"here: .*variants\[8\].step is that of variants\[3\]; record a step once"):
+    with refused(InputError, "variants[8].step", "variants[3]"):
         decode_workload(msgspec.json.encode(twice), "here")
