@@ -289,7 +289,7 @@ def test_the_program_writes_what_it_measured(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_without_cupy_the_program_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(SystemExit, match=r"needs CuPy: pip install 'gpusched-env\[gpu\]'"):
+    with pytest.raises(SystemExit, match=r"measuring needs CuPy: install the extra, gpusched-env\[gpu\]"):
         dynamic_parallelism.measure(tmp_path / "measured.json")
     assert not list(tmp_path.iterdir())
 

@@ -130,5 +130,5 @@ def test_what_is_missing_is_named(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError, match="no NVIDIA GPU with its driver in this machine"):
         CupyRecorder()
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(InputError, match=r"cupy is not installed: install the extra, gpusched-env\[gpu\]"):
+    with pytest.raises(InputError, match=r"recording needs CuPy: install the extra, gpusched-env\[gpu\]"):
         CupyRecorder()
