@@ -46,14 +46,15 @@ PROBLEM = _record(
     (F8, "rho kappa saturation l2_bytes"),
     base=GPU_DTYPE,
 )
-"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``: 0 or 1; ``offered``: commands,
-a bit for each code; ``tiled``: whether kernels need tiles of others; ``kernels``: in the kernel table, before the
-graphs; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``window_sync_ps``: from the end of a
-kernel of a window until it is known; ``channels``: hardware queues of a context, ``held_queues`` of them at a time, for
-``queue_period_ps`` (0: all of them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the
-scheduler's, the last ones; ``dram_bytes_per_us`` is the reachable bandwidth, ``nominal_bytes_per_us`` the data sheet's;
-``peak_w``: power at full load; ``cores``: of the CPU (0: none), ``budgets``: whether theirs may be set; ``l2_bytes``:
-of the data sheet, 0 where no kernel's time depends on it."""
+"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``: 0 or 1; ``offered``:
+commands, a bit for each code; ``tiled``: whether kernels need tiles of others; ``kernels``: in the kernel table, before
+the graphs; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``window_sync_ps``: from the end
+of a kernel of a window until it is known; ``channels``: hardware queues of a context, ``held_queues`` of them at a
+time, for ``queue_period_ps`` (0: all of them); ``window_depth``: launches that a stream of a window holds;
+``own_streams``: the scheduler's, the last ones;
+``dram_bytes_per_us`` is the reachable bandwidth,
+``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load; ``cores``: of the CPU (0: none),
+``budgets``: whether theirs may be set; ``l2_bytes``: of the data sheet, 0 where no kernel's time depends on it."""
 
 KERNEL = _record(
     (I8, "grid_blocks columns rows slices block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),

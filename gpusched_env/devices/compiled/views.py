@@ -24,7 +24,6 @@ from gpusched_env.devices.compiled.access import (
 )
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
-from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.forms import fill_forms
 from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_windowed, stream_for
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING, READY
@@ -32,7 +31,8 @@ from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.devices.compiled.tiles import may_synchronise
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.hardware.tiles import KERNEL
-from gpusched_env.scheduling.commands.legal import show_tenant
+from gpusched_env.scheduling.commands.preempt import may_preempt
+from gpusched_env.scheduling.legality import show_tenant
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 from gpusched_env.workload.host import oldest_unanswered
 
@@ -52,19 +52,6 @@ def has_blocks(w, launch):
     if w.external == 1:
         return launch.state == READY and not is_graph(w, launch)
     return flight_of(w, launch).grid != NONE
-
-
-@inlined
-def may_preempt(w, launch):
-    """Whether a launched kernel may be preempted now."""
-    flight = flight_of(w, launch)
-    return (
-        runs(w, launch)
-        and has_blocks(w, launch)
-        and flight.preempting == 0
-        and flight.preempted_ps < w.now_ps
-        and not is_node(w, launch)
-    )
 
 
 @inlined

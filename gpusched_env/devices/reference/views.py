@@ -19,9 +19,10 @@ from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
-from gpusched_env.scheduling.commands.legal import show_tenant
+from gpusched_env.scheduling.commands.preempt import may_preempt
 from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.cores import fill_cores
+from gpusched_env.scheduling.legality import show_tenant
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import (
     FORM_COLUMNS,
@@ -173,7 +174,7 @@ def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
         RunningColumn.PROFILED_DRAM: known.dram,
         RunningColumn.DEADLINE_US: to_us(job.due_ps),
         RunningColumn.IDEMPOTENT: known.idempotent and not (launch.tiling and launch.tiling.posts),
-        RunningColumn.PREEMPTIBLE: device.decisions.preemptible(launch),
+        RunningColumn.PREEMPTIBLE: may_preempt(device.world, launch),
         RunningColumn.STREAM: launch.stream,
         RunningColumn.NODES: known.nodes,
         RunningColumn.PARENT: _parent(launch),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class Launches(Protocol):
     def any_launchable(self) -> bool: ...
     @property
     def any_preemptible(self) -> bool: ...
+    def on_gpu(self, launch: Any) -> bool: ...
     @property
     def any_synchronisable(self) -> bool: ...
     @property
