@@ -13,7 +13,6 @@ from PIL import Image
 
 from gpusched_env.display.palette import look
 from gpusched_env.display.plots import Bars, Estimate, Panel, Series, areas, curves, dots, scatter, timeline
-from gpusched_env.display.still import png
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -23,6 +22,8 @@ SHARES = np.array([0.2, 0.6, 1.0])
 
 
 def drawn(chart: Figure) -> NDArray[np.int64]:
+    from gpusched_env.display.still import png
+
     return np.asarray(Image.open(io.BytesIO(png(chart))).convert("RGB"), np.int64)
 
 

@@ -12,7 +12,6 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.fleet.game import Fleets
 from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.ranking.run import rank
-from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.experiments.validation_baselines import baseline_costs
 from gpusched_env.fleet.device import run_fleet
 from gpusched_env.scenarios.scenario import load_scenario
@@ -31,6 +30,8 @@ def test_dispatchers_are_ranked_on_the_same_days(tmp_path: Path) -> None:
 
 
 def test_options_are_searched_on_other_days() -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     found = tune("Fleet", ["gpucolo", "no-colocation"], 4, 2, workers=1)
     assert (found.scenario, found.variants) == ("Fleet", ["random"])
     assert min(found.seeds) > 1_000_000

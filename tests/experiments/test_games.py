@@ -31,7 +31,6 @@ from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.made import Made
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.reference import schedulers as page
-from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.experiments.validation_baselines import baseline_costs
 from gpusched_env.games.child_launches.experiments.game import ChildLaunches
 from gpusched_env.scenarios.games import GAMES, Rooms
@@ -154,6 +153,8 @@ def test_a_third_game_is_ranked(fleet: None, tmp_path: Path) -> None:
 
 
 def test_a_third_game_is_tuned(fleet: None) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     found = tune(FLEET, ["constant"], 3, 2, workers=1)
     assert (found.scenario, found.variants, found.seeds) == (FLEET, ["small", "large"], [0, 1])
     first, *others = found.trials["constant"]

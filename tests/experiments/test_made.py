@@ -21,7 +21,6 @@ from gpusched_env.experiments.ranking.made import Made, data_hash, made_by, orig
 from gpusched_env.experiments.ranking.replaying import Replaying
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking, read_rankings
 from gpusched_env.experiments.ranking.run import rank
-from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
 
@@ -260,6 +259,8 @@ def test_a_sample_is_of_all_files_and_another_with_every_draw(monkeypatch: pytes
 
 @pytest.mark.usefixtures("place")
 def test_a_search_for_options_goes_on_by_the_same_sources_only() -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     def search(budget: int = 1) -> None:
         tune("PriorityFill", ["own.py:Own"], budget, path=FILE, workers=1, resume=True)
 

@@ -20,8 +20,6 @@ from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.names import default_schedulers, describe_scheduler, expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
-from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.experiments.tuning.table import tuning_table
 from gpusched_env.games.child_launches.baselines.registry import (
     LAUNCH_SCHEDULERS,
@@ -42,6 +40,8 @@ SPACE = {"size": Range(1, 64, log=True), "share": Range(0.0, 1.0), "mode": Choic
 
 @pytest.mark.parametrize("name", [*scheduler_names(), *LAUNCH_SCHEDULERS.names()])
 def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
+    from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
+
     of_launches = name in LAUNCH_SCHEDULERS.names()
     make: Callable[[str], object] = make_launch_scheduler if of_launches else make_scheduler
     ranges = ranges_of(make(name))
@@ -58,6 +58,8 @@ def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
 
 
 def test_draws_fit_their_ranges_and_repeat() -> None:
+    from gpusched_env.experiments.tuning.draw import next_trial, spec_of
+
     trials = [Trial(spec="x", drawn={"size": 8, "share": 0.5, "mode": "slow"}, cost=3.0)]
     for _ in range(30):
         drawn = next_trial("x", SPACE, trials, 30, 0)
@@ -89,6 +91,8 @@ NAMES = ("exclusive", "preemptive-priority")
 
 @pytest.fixture(scope="module")
 def tuning(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Tuning:
+    from gpusched_env.experiments.tuning.search import tune
+
     return tune(scenario, NAMES, 4, path=tmp_path_factory.mktemp("tuning") / "whole.json", workers=1)
 
 
@@ -106,6 +110,8 @@ def test_budgets_are_equal_and_defaults_come_first(scenario: Scenario, tuning: T
 
 
 def test_a_search_that_goes_on_finds_the_same(scenario: Scenario, tuning: Tuning, tmp_path: Path) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     path = tmp_path / "part.json"
     rounds: list[int] = []
 
@@ -182,6 +188,8 @@ def test_shipped_searches_can_be_added_to(name: str) -> None:
 
 
 def test_what_cannot_be_tuned_is_told(scenario: Scenario) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     for name, message in (
         ("orion(bound=0.5)", "name the scheduler alone"),
         ("sjf-clairvoyant", "told the truth"),
@@ -194,6 +202,8 @@ def test_what_cannot_be_tuned_is_told(scenario: Scenario) -> None:
 
 
 def test_rules_for_child_launches_are_tuned_on_random_applications() -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     found = tune("DynamicParallelism", ["flat", "spawn"], 3, 2, workers=1)
     assert found.variants == ["random"]
     assert [len(found.trials[name]) for name in ("flat", "spawn")] == [1, 3]
@@ -278,6 +288,8 @@ class Mine(PriorityStreams):
 
 
 def test_an_own_scheduler_is_tuned_like_the_others(scenario: Scenario, tmp_path: Path) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     file = tmp_path / "own.py"
     file.write_text(OWN)
     (trials,) = tune(scenario, [f"{file}:Mine"], 3, workers=1).trials.values()
