@@ -30,6 +30,7 @@ from gpusched_env.experiments.calibrate.samples import CalibrationSamples, Gap, 
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel
 from gpusched_env.hardware.specs import Contention, Instructions, load_gpu
+from tests.refusals import refused
 
 H100 = load_gpu("h100-sxm")
 TRUE = {
@@ -160,7 +161,7 @@ def test_the_simulator_with_true_constants_needs_no_change() -> None:
 
 def test_a_missing_kind_is_named() -> None:
     samples = [s for s in closed_form_samples() if s.kind != "memory"]
-    with pytest.raises(InputError, match="no memory kernel"):
+    with refused(InputError, "memory"):
         fit(samples, H100, simulate=False)
 
 
@@ -218,7 +219,7 @@ def test_incomplete_recordings_are_refused(tmp_path: Path, files: dict[str, list
 
 
 def test_a_missing_folder_is_an_input_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere: no such folder"):
+    with refused(InputError, "nowhere"):
         read_recordings(tmp_path / "nowhere")
 
 

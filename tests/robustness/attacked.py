@@ -27,7 +27,6 @@ import numpy as np
 import yaml
 from typer.testing import CliRunner
 
-from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.fleet.policy_file import read_fleet_policy
 from gpusched_env.agents.manifest import check_agent
@@ -47,6 +46,7 @@ from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import encode_curves, gather, read_curves
 from gpusched_env.experiments.results.figure import curves_svg
+from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.scenario import load_scenario

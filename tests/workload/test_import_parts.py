@@ -10,6 +10,7 @@ from gpusched_env.experiments.importing import import_trace as import_file
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers import Selection, import_trace
 from gpusched_env.workload.workload import OpKind, Workload
+from tests.refusals import refused
 from tests.workload.kineto_traces import Event, call, imported, kernel, mark, memcpy, three_kernels, write
 from tests.workload.nsys_exports import Export
 from tests.workload.nsys_exports import three_kernels as nsys_kernels
@@ -53,7 +54,7 @@ def test_one_process_of_two_is_what_it_is_alone(tmp_path: Path, gpu: GpuSpec) ->
         "h100-sxm",
         "h200-sxm",
     ]
-    with pytest.raises(InputError, match=r"a workload is one process on one GPU; say which .* of device 0"):
+    with refused(InputError, "GPU", "device 0"):
         import_trace(path, gpu, selection=Selection(0, 222))
 
 
@@ -62,7 +63,7 @@ def test_the_command_has_both_options(tmp_path: Path) -> None:
     path = write(tmp_path / "net.pt.trace.json", events, gpus=[H100, H200])
     found = import_file(path, tmp_path / "net.json", device=1, process=111)
     assert (found.summary.gpu, found.summary.kernels) == ("h200-sxm", 3.0)
-    with pytest.raises(InputError, match=r"device 1 \(NVIDIA H200, process 111\)"):
+    with refused(InputError, "device 1", "NVIDIA H200, process 111"):
         import_file(path, tmp_path / "none.json", process=111)
     assert not (tmp_path / "none.json").exists()
 
@@ -76,13 +77,13 @@ def test_the_gpu_is_that_of_the_kernels(tmp_path: Path) -> None:
     odd: list[tuple[list[Event], int]] = [([H100, H200], 2), ([], 0), ([{"id": [1]}, H200], 0)]
     for gpus, device in odd:
         path = write(tmp_path / "net.json", on(device, 1, three_kernels()), gpus=gpus)
-        with pytest.raises(InputError, match=r"it does not name its GPU; say which specification fits"):
+        with refused(InputError, "GPU", "fits"):
             import_trace(path)
 
 
 def test_a_gpu_of_another_size_is_refused_or_noted(tmp_path: Path) -> None:
     path = write(tmp_path / "net.json", three_kernels(), gpus=[H100 | {"numSms": 16}])
-    with pytest.raises(InputError, match=r"with 16 SMs \(h100-sxm has 132 SMs and 80 GB\); say which specification"):
+    with refused(InputError, "16 SMs", "h100-sxm", "132 SMs"):
         import_trace(path)
     found = import_file(path, tmp_path / "net.workload.json", gpu="h100-sxm")
     assert "recorded on 'NVIDIA H100 80GB HBM3' with 16 SMs; h100-sxm has 132 SMs" in found.summary.source
@@ -188,20 +189,20 @@ def test_an_iteration_that_began_before_the_recording_is_left_out(tmp_path: Path
 
 def test_all_of_it_launched_before(tmp_path: Path, gpu: GpuSpec) -> None:
     events = [*steps(3)[:3], call("cudaDeviceSynchronize", 5.0, 60.0, 600)]
-    with pytest.raises(InputError, match=r"no kernel that was launched in the recording; profile fewer steps"):
+    with refused(InputError, "recording"):
         imported(tmp_path, events, gpu)
 
 
 def test_advice_is_that_of_the_profiler(tmp_path: Path, gpu: GpuSpec) -> None:
     bare = [event for event in three_kernels() if event.get("cat") not in ("cuda_runtime", "cuda_driver")]
-    with pytest.raises(InputError, match=r"have no launch call; profile with ProfilerActivity\.CPU and Prof"):
+    with refused(InputError, "ProfilerActivity.CPU"):
         imported(tmp_path, bare, gpu)
     dropped = [event for event in three_kernels() if event["name"] != "cuLaunchKernelEx"]
-    with pytest.raises(InputError, match=r"1 of 4 kernels.* no launch call; profile fewer steps, so that no record"):
+    with refused(InputError, "1 of 4 kernels", "record"):
         imported(tmp_path, dropped, gpu)
     export = Export(tmp_path / "net.sqlite")
     export.kernel(5.0, 1.0, 1)
-    with pytest.raises(InputError, match=r"have no launch call; profile with nsys profile --trace=cuda,nvtx"):
+    with refused(InputError, "--trace=cuda,nvtx", "profile"):
         import_trace(export.close(), gpu)
 
 
@@ -228,6 +229,6 @@ def test_memory_copies_alone_choose_no_gpu(tmp_path: Path, gpu: GpuSpec) -> None
     events = [*three_kernels(), memcpy("Memcpy PtoP", 1060.0, 1.0, 3) | {"pid": 1}]
     events[-1]["args"]["device"] = 1
     path = write(tmp_path / "net.json", events, gpus=[H100, H200])
-    with pytest.raises(InputError, match=r"no kernel that was launched in the recording"):
+    with refused(InputError, "recording"):
         import_trace(path, gpu, selection=Selection(device=1))
     assert shape(import_trace(path, gpu, selection=Selection(device=0))) == [3]

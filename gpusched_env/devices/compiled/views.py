@@ -8,7 +8,6 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
-    cores,
     edges,
     flight_of,
     flights,
@@ -25,7 +24,6 @@ from gpusched_env.devices.compiled.access import (
 )
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
-from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.forms import fill_forms
 from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_windowed, stream_for
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING, READY
@@ -33,8 +31,10 @@ from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.devices.compiled.tiles import may_synchronise
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.hardware.tiles import KERNEL
+from gpusched_env.scheduling.commands.preempt import may_preempt
+from gpusched_env.scheduling.legality import show_tenant
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
-from gpusched_env.workload.host import GONE, oldest_unanswered, rejectable
+from gpusched_env.workload.host import oldest_unanswered
 
 EMPTY = -1.0
 """Id in rows that show no launch."""
@@ -52,68 +52,6 @@ def has_blocks(w, launch):
     if w.external == 1:
         return launch.state == READY and not is_graph(w, launch)
     return flight_of(w, launch).grid != NONE
-
-
-@inlined
-def may_preempt(w, launch):
-    """Whether a launched kernel may be preempted now."""
-    flight = flight_of(w, launch)
-    return (
-        runs(w, launch)
-        and has_blocks(w, launch)
-        and flight.preempting == 0
-        and flight.preempted_ps < w.now_ps
-        and not is_node(w, launch)
-    )
-
-
-@inlined
-def may_set_partition(w, tenant):
-    """Whether a tenant's partition may be changed now."""
-    return clients(w, tenant).partitioned_ps < w.now_ps
-
-
-@inlined
-def may_throttle(w, tenant):
-    """Whether a tenant may be throttled now."""
-    return clients(w, tenant).throttled_ps < w.now_ps
-
-
-@inlined
-def any_budget(w):
-    """Whether the budget of a core may be set now."""
-    for c in range(problem(w).cores):  # noqa: SIM110 (Numba has no any() over generators)
-        if cores(w, c).set_ps < w.now_ps:
-            return True
-    return False
-
-
-@inlined
-def any_rejectable(w, tenant):
-    """Whether a job of a tenant may be rejected now."""
-    return oldest_rejectable(w, tenant) != NONE
-
-
-@called
-def oldest_rejectable(w, tenant):
-    """Number of a tenant's oldest job that may be rejected now; -1: none."""
-    client = clients(w, tenant)
-    for number in range(client.first, client.arrived):
-        if jobs(w, tenant, number).state != GONE and rejectable(w, tenant, number):
-            return number
-    return NONE
-
-
-@called
-def newest_rejectable(w, tenant):
-    """Number of a tenant's newest job that may be rejected now; -1: none."""
-    client = clients(w, tenant)
-    number = client.arrived - 1
-    while number >= client.first:
-        if jobs(w, tenant, number).state != GONE and rejectable(w, tenant, number):
-            return number
-        number -= 1
-    return NONE
 
 
 @inlined
@@ -337,14 +275,8 @@ def fill_tenants(w, out):
         row[TenantColumn.LAST_END_US] = to_us(client.last_end_ps) if client.last_end_ps > 0 else 0.0
         row[TenantColumn.LAUNCHED_LEFT_US] = client.launched_profiled_us
         row[TenantColumn.RUNNING_LEFT_US] = np.inf
-        row[TenantColumn.PARTITIONABLE] = 1.0 if may_set_partition(w, tenant) else 0.0
         row[TenantColumn.PAUSE_US] = to_us(client.pause_ps)
-        row[TenantColumn.THROTTLABLE] = 1.0 if may_throttle(w, tenant) else 0.0
-        row[TenantColumn.OLDEST_REJECTABLE] = NONE
-        row[TenantColumn.NEWEST_REJECTABLE] = NONE
-        if problem(w).rejects == 1:
-            row[TenantColumn.OLDEST_REJECTABLE] = oldest_rejectable(w, tenant)
-            row[TenantColumn.NEWEST_REJECTABLE] = newest_rejectable(w, tenant)
+        show_tenant(w, tenant, row)
     fill_left(w, out)
 
 

@@ -23,7 +23,7 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.legality import check
+from gpusched_env.scheduling.legality import any_legal, check
 from gpusched_env.scheduling.one_thread import OneThread, alone
 from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline
@@ -157,7 +157,7 @@ class ReferenceDevice(OneThread):
             deciding = world.awake and decisions.busy_until_ps > now
             if deciding:
                 limit = min(limit, decisions.busy_until_ps)
-            elif world.awake and decisions.any_legal:
+            elif world.awake and any_legal(world):
                 return self._showing.view()
             elif world.awake and decisions.once_ps == now:
                 # Nothing is legal only because of the instant: to be asked again something must happen first.

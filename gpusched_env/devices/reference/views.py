@@ -19,8 +19,10 @@ from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_us
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scheduling.commands.preempt import may_preempt
 from gpusched_env.scheduling.core_column import CoreColumn
 from gpusched_env.scheduling.cores import fill_cores
+from gpusched_env.scheduling.legality import show_tenant
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import (
     FORM_COLUMNS,
@@ -172,7 +174,7 @@ def _running(device: Viewed, launch: Launch) -> dict[RunningColumn, float]:
         RunningColumn.PROFILED_DRAM: known.dram,
         RunningColumn.DEADLINE_US: to_us(job.due_ps),
         RunningColumn.IDEMPOTENT: known.idempotent and not (launch.tiling and launch.tiling.posts),
-        RunningColumn.PREEMPTIBLE: device.decisions.preemptible(launch),
+        RunningColumn.PREEMPTIBLE: may_preempt(device.world, launch),
         RunningColumn.STREAM: launch.stream,
         RunningColumn.NODES: known.nodes,
         RunningColumn.PARENT: _parent(launch),
@@ -203,8 +205,9 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
     launched = [launch for launch in device.streams.launched.values() if launch.tenant == tenant]
     launched_left_us, running_left_us = _left_us(device, launched)
     first, sms = device.decisions.partitions[tenant]
-    rejectable = device.decisions.rejectable(tenant) or [-1]
-    return {
+    legal = np.full(len(TenantColumn), np.nan)
+    show_tenant(device.world, tenant, legal)
+    return dict(zip(TenantColumn, legal.tolist(), strict=True)) | {
         TenantColumn.PRIORITY: program.tenant.priority,
         TenantColumn.WEIGHT: program.tenant.weight,
         TenantColumn.SLO_US: math.inf if program.tenant.slo_us is None else program.tenant.slo_us,
@@ -223,11 +226,7 @@ def _tenant(device: Viewed, tenant: int) -> dict[TenantColumn, float]:
         TenantColumn.LAST_END_US: to_us(max(0, client.last_end_ps)),
         TenantColumn.LAUNCHED_LEFT_US: launched_left_us,
         TenantColumn.RUNNING_LEFT_US: running_left_us,
-        TenantColumn.PARTITIONABLE: device.decisions.partitionable(tenant),
-        TenantColumn.OLDEST_REJECTABLE: rejectable[0],
-        TenantColumn.NEWEST_REJECTABLE: rejectable[-1],
         TenantColumn.PAUSE_US: to_us(client.pause_ps),
-        TenantColumn.THROTTLABLE: device.decisions.throttlable(tenant),
     }
 
 

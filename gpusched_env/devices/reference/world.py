@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,6 +21,20 @@ from gpusched_env.workload import host
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.cores.ticking import core_due, place_host
 from gpusched_env.workload.workload import DEVICE_OPS
+
+
+class Launches(Protocol):
+    """What :mod:`gpusched_env.scheduling.commands.world` asks."""
+
+    @property
+    def any_launchable(self) -> bool: ...
+    @property
+    def any_preemptible(self) -> bool: ...
+    def on_gpu(self, launch: Any) -> bool: ...
+    @property
+    def any_synchronisable(self) -> bool: ...
+    @property
+    def any_reshapable(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,8 @@ class Client:
     holds_lock: int = 0
     """The bandwidth lock: 1 from a launch to the return of a synchronisation behind which nothing is left."""
     last_end_ps: int = -NEVER
+    partitioned_ps: int = -NEVER
+    """When its partition was last set."""
     rejected_ps: int = -NEVER
     pause_ps: int = 0
     """What its host sleeps before a job."""
@@ -160,6 +177,8 @@ class World:
         self.timeline, self.detail = setting.timeline, DETAILS.index(setting.timeline.detail)
         self.rules = SimpleNamespace(**problem_numbers(problem))
         self.kernels = [SimpleNamespace(**kernel_numbers(known)) for known in problem.knowledge.kernels]
+        self.launches: Launches
+        """What is legal now of launches."""
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
         self.tenants_at_work = self.tenants_serving = 0
