@@ -43,7 +43,8 @@ from gpusched_env.devices.compiled.preemption import begin_preemption, end_preem
 from gpusched_env.devices.compiled.slicer import slicer_due
 from gpusched_env.devices.compiled.tiles import may_synchronise
 from gpusched_env.devices.compiled.timing import core_s, stop
-from gpusched_env.devices.compiled.views import any_budget, any_rejectable, may_preempt, may_set_partition, may_throttle
+from gpusched_env.devices.compiled.views import any_budget, may_preempt, may_set_partition, may_throttle
+from gpusched_env.devices.rules.rows import oldest_rejectable
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.cores.ticking import core_due
 from gpusched_env.workload.host import arrival_due, deadline_due, thread_due
@@ -137,7 +138,7 @@ def has_choice(w):
         return True
     if problem(w).rejects == 1:
         for tenant in range(problem(w).tenants):
-            if any_rejectable(w, tenant):
+            if oldest_rejectable(w, tenant) != NONE:
                 return True
     if problem(w).synchronises == 1 and any_synchronisable(w):
         return True
