@@ -26,7 +26,7 @@ EXECUTE ?= on
 NOTEBOOKS := $(wildcard experiments/notebooks/*.ipynb)
 EXECUTED := $(if $(filter off,$(EXECUTE)),,$(NOTEBOOKS:experiments/notebooks/%=build/notebooks/%))
 
-RANKINGS := $(wildcard $(addprefix docs/results/,*.json engine/*.json headroom/*.json saturated/*.json serving/*.json tiles/*.json))
+RANKINGS := $(wildcard $(addprefix docs/results/,*.json.gz $(addsuffix /*.json.gz,engine headroom saturated serving tiles)))
 # Episodes of the sample: about a minute.
 SAMPLE ?= 16
 PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-blocks fleet-rates gpucolo \
@@ -113,8 +113,8 @@ bench: install-dev
 	$(BIN)/gpusched bench
 
 results: install-dev
-	$(BIN)/gpusched results $(wildcard docs/results/*.json) \
-		$(addprefix --curves ,$(wildcard docs/results/curves/*.json)) --docs docs/results.md
+	$(BIN)/gpusched results $(wildcard docs/results/*.json.gz) \
+		$(addprefix --curves ,$(wildcard docs/results/curves/*.json.gz)) --docs docs/results.md
 
 # Seeds decide what the block learns, so that the picture changes where the physics does.
 readme: install-dev

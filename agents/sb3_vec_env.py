@@ -27,6 +27,9 @@ class Sb3VecEnv(VecEnv):
     come after it), and ``episode`` with return ``r``, length ``l`` and time ``t``, so that no monitor is needed.
     Other infos are empty, the same dictionaries in every step: :attr:`infos` has those of the whole batch as arrays.
 
+    An ``env`` without a ``render_mode`` gets ``rgb_array``, which costs nothing until somebody looks, so that a
+    ``VecVideoRecorder`` can always record.
+
     ``shaping`` adds to the rewards that algorithms see and ``reward_scale`` multiplies them, so that they learn from
     numbers of a convenient size that come soon; ``episode`` has the true return.
 
@@ -51,6 +54,8 @@ class Sb3VecEnv(VecEnv):
         self.env = env
         self.reward_scale = reward_scale
         self._shaping = shaping
+        if env.render_mode is None:
+            env.draw_in("rgb_array")
         self.infos: dict[str, Any] = {}
         """Of the last reset or step, as Gymnasium's vector environments give them."""
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
@@ -111,7 +116,7 @@ class Sb3VecEnv(VecEnv):
         }
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
-        """Pictures of all environments, for ``render`` and ``VecVideoRecorder``: ``env`` has a ``render_mode``."""
+        """Pictures of all environments, for ``render`` and ``VecVideoRecorder``."""
         return self.env.render() or [None] * self.num_envs
 
     def close(self) -> None:

@@ -24,8 +24,9 @@ from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import RESULT, VALIDATION, LearningCurve
 from gpusched_env.experiments.games.registry import game_of
+from gpusched_env.experiments.lib.files import as_stored
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.reading import decoded, read_bytes
+from gpusched_env.reading import decoded, read_bytes, unzipped
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import scenario_names
 
@@ -132,7 +133,7 @@ def train_all(out: Path, names: list[str], limit_s: float, jobs: int) -> None:
 def write(found: list[DefaultTraining], path: Path) -> None:
     """Write a file of results, whole or not at all."""
     with replacing(path) as partial:
-        partial.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+        partial.write_bytes(as_stored(path, msgspec.json.format(msgspec.json.encode(found)) + b"\n"))
 
 
 def read(path: Path) -> list[DefaultTraining]:
@@ -141,7 +142,7 @@ def read(path: Path) -> list[DefaultTraining]:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    return decoded(read_bytes(path), list[DefaultTraining], str(path))
+    return decoded(unzipped(read_bytes(path), str(path)), list[DefaultTraining], str(path))
 
 
 def main(

@@ -27,6 +27,14 @@ def test_there_are_files_to_look_at() -> None:
     assert len(DATA) > 50
 
 
+def test_result_files_are_compressed_and_small() -> None:
+    files = [path for path in (ROOT / "docs" / "results").rglob("*") if path.is_file()]
+    assert {path.suffixes[-2:] == [".json", ".gz"] for path in files} == {True}
+    # The fourth to eighth byte of a gzip file are its time: equal results are equal files.
+    assert {path.read_bytes()[4:8] for path in files} == {bytes(4)}
+    assert sum(path.stat().st_size for path in files) <= 4_000_000
+
+
 @pytest.mark.parametrize("path", DATA, ids=lambda path: path.name)
 def test_no_file_names_a_folder_of_the_machine_it_was_made_on(path: Path) -> None:
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

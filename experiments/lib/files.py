@@ -3,11 +3,14 @@
 Nothing that was found before is replaced unasked. A folder that nobody named gets a name that is free; a named one that
 holds a result, or a named result file that is there, is refused unless ``--overwrite`` is given. Pages (``--docs``) are
 made from result files and are replaced.
+
+A file whose name ends in ``.gz`` is written compressed, and read whether it is or not.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import itertools
 import os
 import re
@@ -23,7 +26,7 @@ import msgspec
 from msgspec import Meta
 
 from gpusched_env.errors import InputError
-from gpusched_env.reading import read_bytes
+from gpusched_env.reading import read_bytes, unzipped
 
 RESULT = "result.json"
 TRACE_SUFFIX = ".perfetto-trace"
@@ -258,12 +261,14 @@ def writing(*targets: tuple[str, Path | None], overwrite: bool = False) -> Itera
         elif option == PAGE_OPTION and path is not None and path.is_file() and command_of(path) is None:
             raise InputError(f"{option} {path}: is there already and no page of a command; name another file")
     with contextlib.ExitStack() as stack:
-        files = [(name, stack.enter_context(result_file(path, name))) for name, path in targets if path is not None]
+        files = [
+            (name, path, stack.enter_context(result_file(path, name))) for name, path in targets if path is not None
+        ]
 
         def write(option: str, content: Content) -> None:
-            for file in [staging for name, staging in files if name == option]:
+            for path, staging in [(path, staging) for name, path, staging in files if name == option]:
                 made = content() if callable(content) else content
-                file.write_bytes(made if isinstance(made, bytes) else encoded(made))
+                staging.write_bytes(as_stored(path, made if isinstance(made, bytes) else encoded(made)))
 
         yield write
 
@@ -285,6 +290,11 @@ def encoded(content: str | dict[str, Any] | msgspec.Struct) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
+def as_stored(path: Path, content: bytes) -> bytes:
+    """What a file of this name holds: compressed if it ends in ``.gz``; equal contents give equal files."""
+    return gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
+
+
 def encode_rows(head: msgspec.Struct, rows: Sequence[msgspec.Struct]) -> bytes:
     """JSON of ``head``, whose last field is an empty list, with ``rows`` in that, a line each.
 
@@ -295,7 +305,7 @@ def encode_rows(head: msgspec.Struct, rows: Sequence[msgspec.Struct]) -> bytes:
 
 
 def read_struct(path: Path, kind: type[T], schema: str, refusal: str, how: str) -> T:
-    """What :func:`encode_rows` wrote.
+    """What :func:`encode_rows` wrote, as it is or compressed.
 
     Args:
         path: of the file.
@@ -308,7 +318,7 @@ def read_struct(path: Path, kind: type[T], schema: str, refusal: str, how: str) 
         InputError: it cannot be read, or is none.
     """
     try:
-        found = msgspec.json.decode(read_bytes(path), type=kind)
+        found = msgspec.json.decode(unzipped(read_bytes(path), str(path)), type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"{path}: {refusal} ({error}); {how}") from error
     if found.schema != schema:

@@ -58,15 +58,15 @@ class MeasuringGpu:
 
     def __init__(self) -> None:
         self.cupy = _cupy()
-        self._hold = self.kernels("child_launches.cu").get_function("hold")
+        self._hold = self.kernels(__package__, "hold.cu").get_function("hold")
 
-    def kernels(self, file: str, options: tuple[str, ...] = LAUNCHING) -> Any:
-        """The compiled module of a source file beside this one.
+    def kernels(self, package: str, file: str, options: tuple[str, ...] = LAUNCHING) -> Any:
+        """The compiled module of a source file that lies in a package.
 
         By default kernels may launch others, and multiplications and additions stay apart, so that results equal
         NumPy's.
         """
-        code = (resources.files(__package__) / file).read_text(encoding="utf-8")
+        code = (resources.files(package) / file).read_text(encoding="utf-8")
         return self.cupy.RawModule(code=code, options=options)
 
     def hold(self, ns: int) -> None:

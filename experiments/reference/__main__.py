@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from gpusched_env.experiments.reference import interface, leaderboard, schedulers
+from gpusched_env.experiments.reference import interface, leaderboard, moved, schedulers
 
 PAGES: Final[dict[str, Callable[[Path], str]]] = {
     "interface.md": lambda docs: interface.document(),
     "leaderboard.md": leaderboard.document,
+    "moved.md": lambda docs: moved.document(),
     "schedulers.md": lambda docs: schedulers.document(),
 }
 """By name: what makes the page, of the folder that it will be in."""

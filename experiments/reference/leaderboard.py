@@ -47,9 +47,8 @@ SHOWN: Final = 8
 
 def committed(docs: Path) -> dict[str, Ranking]:
     """By file, relative to ``docs``: rankings of scenarios as they are shipped."""
-    return {
-        path.relative_to(docs).as_posix(): ranking for path, ranking in _as_shipped((docs / "results").rglob("*.json"))
-    }
+    files = (path for ending in ("*.json", "*.json.gz") for path in (docs / "results").rglob(ending))
+    return {path.relative_to(docs).as_posix(): ranking for path, ranking in _as_shipped(files)}
 
 
 def _as_shipped(paths: Iterable[Path]) -> Iterable[tuple[Path, Ranking]]:

@@ -85,6 +85,9 @@ class VectorState(Sealed):
                 raise _changed(name)
         if self.actions is not None and len(self.actions) != count:
             raise _changed("actions")
+        for actions, decisions in zip(self.actions or (), self.counters["decisions"].tolist(), strict=False):
+            if actions is not None and not (isinstance(actions, array) and len(actions) == decisions):
+                raise _changed("actions")
 
 
 def check_state(state: Any, kind: type[EnvState] | type[VectorState], layout: ActionLayout) -> None:

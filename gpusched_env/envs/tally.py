@@ -7,7 +7,7 @@ from gpusched_env.devices.compiled.layout import DECIDE
 
 
 @cached(nogil=True)
-def count_actions(actions, reasons, masks, over, restartable, decisions, illegal):
+def count_actions(actions, reasons, masks, over, restartable, decisions, illegal, kept):
     """Count the actions of a step before they are carried out, if all of them can be.
 
     Args:
@@ -16,6 +16,7 @@ def count_actions(actions, reasons, masks, over, restartable, decisions, illegal
         over: bool ``(n,)``: whose episode has ended.
         restartable: whether a step of such an environment begins the next episode.
         decisions, illegal: int64 ``(n,)``: actions and illegal actions of the episodes; added to.
+        kept: int32 ``(n, room)``: the actions of the episodes, as far as there is room; written.
 
     Returns:
         the first environment whose action is not one, the first whose episode is over (-1: none), and whether
@@ -31,6 +32,8 @@ def count_actions(actions, reasons, masks, over, restartable, decisions, illegal
         return wrong, ended, False
     for e in range(actions.size):
         if reasons[e] == DECIDE:
+            if decisions[e] < kept.shape[1]:
+                kept[e, decisions[e]] = actions[e]
             decisions[e] += 1
             illegal[e] += not masks[e, actions[e]]
     return wrong, ended, True

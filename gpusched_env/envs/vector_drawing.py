@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.batch_driver import BatchDriver
@@ -19,6 +18,9 @@ from gpusched_env.envs.replay import INTEGERS, Replay
 from gpusched_env.envs.vector_counters import Counters
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.device import Device
+
+FIRST_ROOM: Final = 256
+"""Actions of an episode that there is room for at first; doubled when it is full."""
 
 
 class VectorDrawing:
@@ -36,26 +38,44 @@ class VectorDrawing:
         self._renderer = Renderer(mode)
         make = functools.partial(BatchDriver, layout, batch.wait_us)
         self._replays = [Replay(make, detail_of(mode)) for _ in range(batch.count)]
-        self._actions: list[array[int] | None] = [array(INTEGERS) for _ in range(batch.count)]
+        self.kept: NDArray[np.int32] = np.zeros((batch.count, 0), np.int32)
+        """Actions of the present episodes, shape ``(n, room)``: as many of a row as the episode has had decisions."""
+        self._known = np.zeros(batch.count, np.bool_)
+        """Whether those of the present episode were kept from its start."""
+        self._steps_left = 0
+        """That there is surely room for."""
 
     def begin(self, e: int) -> None:
         """An environment's next episode."""
-        self._actions[e] = array(INTEGERS)
+        self._known[e] = True
 
-    def add(self, actions: NDArray[np.int64]) -> None:
-        """Note the actions of a step before it is taken, shape ``(n,)``, where an episode is not over."""
-        for e in np.flatnonzero(self._batch.reasons == DECIDE).tolist():
-            kept = self._actions[e]
-            if kept is not None:
-                kept.append(int(actions[e]))
+    def make_room(self) -> None:
+        """For the actions of a step that is about to be counted, which go into :attr:`kept`."""
+        if not self._steps_left:
+            most, room = int(self._counters.decisions.max()), self.kept.shape[1]
+            if 2 * most >= room:
+                self.kept = np.pad(self.kept, ((0, 0), (0, max(FIRST_ROOM, 2 * most - room))))
+            self._steps_left = self.kept.shape[1] - most
+        self._steps_left -= 1
 
     def save(self) -> tuple[array[int] | None, ...]:
         """Copies of the actions, to go back to with :meth:`load`."""
-        return tuple(None if actions is None else actions[:] for actions in self._actions)
+        return tuple(self._actions(e) for e in range(self._batch.count))
 
     def load(self, saved: Sequence[array[int] | None] | None) -> None:
         """Go back; ``None``: they were not kept."""
-        self._actions = [None if actions is None else actions[:] for actions in saved or [None] * self._batch.count]
+        given = saved or [None] * self._batch.count
+        longest = max(len(actions or ()) for actions in given)
+        self.kept = np.zeros((self._batch.count, FIRST_ROOM + longest), np.int32)
+        self._steps_left = 0
+        for e, actions in enumerate(given):
+            self._known[e] = actions is not None
+            self.kept[e, : len(actions or ())] = actions or ()
+
+    def _actions(self, e: int) -> array[int] | None:
+        if not self._known[e]:
+            return None
+        return array(INTEGERS, self.kept[e, : self._counters.decisions[e]].tobytes())
 
     def device(self, e: int) -> Device:
         """What has recorded all that pictures show of an environment.
@@ -63,11 +83,11 @@ class VectorDrawing:
         Raises:
             InputError: its actions are not known.
         """
-        actions = self._actions[e]
+        actions = self._actions(e)
         if actions is None:
             raise InputError(
-                "the episode cannot be drawn: its state was saved by a vector environment without a render_mode, which "
-                "keeps no actions"
+                "the episode cannot be drawn: it began, or its state was saved, in a vector environment without a "
+                "render_mode, which keeps no actions"
             )
         seed, time_us = int(self._counters.seeds[e]), float(self._batch.times_us[e, 1])
         return self._replays[e].after(self._batch.arena(e).problem, seed, actions, time_us).device

@@ -50,6 +50,7 @@ from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.uncopied import Uncopied
 
 NONE: NDArray[np.int64] = np.zeros(0, np.int64)
+UNKEPT: NDArray[np.int32] = np.zeros((0, 0), np.int32)
 CACHED_PROBLEMS = 64
 """Problems that a vector environment keeps for further episodes, beyond those in use."""
 
@@ -143,13 +144,13 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         self._batch = EnvBatch(num_envs, self.layout, wait_us=self.wait_us, threads=thread_count(threads, num_envs))
         self._memory = Recycled({name: table.shape for name, table in self._batch.observations.items()})
         self.entry = self._batch.entry
-        self.render_mode = render_mode
         self._record: Detail = record if record is not None else "jobs"
         self._generators = Generators(num_envs)
         self._counters = Counters(num_envs, self._batch.times_us)
+        self.render_mode: Literal["rgb_array", "ansi"] | None = None
         self._drawing: VectorDrawing | None = None
         if render_mode is not None:
-            self._drawing = VectorDrawing(render_mode, self.layout, self._batch, self._counters)
+            self.draw_in(render_mode)
         self._chosen = np.zeros(num_envs, np.int64)
         self._ready = False
 
@@ -216,16 +217,16 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         self._check_ready()
         batch, counters, mode = self._batch, self._counters, self.autoreset_mode
         self._chosen[:] = action_array(actions, self.num_envs)
+        if self._drawing is not None:
+            self._drawing.make_room()
         wrong, over, counted = count_actions(
             self._chosen, batch.reasons, batch.masks, counters.over, mode is not AutoresetMode.DISABLED,
-            counters.decisions, counters.illegal,
+            counters.decisions, counters.illegal, UNKEPT if self._drawing is None else self._drawing.kept,
         )  # fmt: skip
         if wrong >= 0:
             raise no_action(actions, wrong, self.layout.n)
         if not counted:
             raise ResetNeeded(f"the episode of environment {over} is over: reset it with options={{'reset_mask': ...}}")
-        if self._drawing is not None:
-            self._drawing.add(self._chosen)
         self._ready = False
         observations = self._memory.tables() if self.copy else NamedTables(batch.observations)
         batch.step(self._chosen, observations)
@@ -301,6 +302,12 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         return tuple(self._generators.seeds)
 
     # ---- beyond Gymnasium ------------------------------------------------------------------------
+
+    @alone
+    def draw_in(self, mode: Literal["rgb_array", "ansi"]) -> None:
+        """Draw in this ``render_mode`` the episodes that begin from here on; it costs nothing until :meth:`render`."""
+        self.render_mode = mode
+        self._drawing = VectorDrawing(mode, self.layout, self._batch, self._counters)
 
     @alone
     def episode(self, number: int) -> Episode:

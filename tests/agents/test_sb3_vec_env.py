@@ -104,13 +104,13 @@ def test_wrappers_of_stable_baselines() -> None:
         VecMonitor(adapter(2, scenario="Toy"))
 
 
-@pytest.mark.parametrize("make", ["native", "made"])
+@pytest.mark.parametrize("make", ["native", "with a mode", "made"])
 def test_videos_are_recorded(make: str, tmp_path: Path) -> None:
     pytest.importorskip("moviepy", exc_type=ImportError)
-    if make == "native":
-        env: VecEnv = adapter(2, scenario="Toy", render_mode="rgb_array")
+    if make == "made":
+        env: VecEnv = make_vec_env(env_id("Toy"), n_envs=2)
     else:
-        env = make_vec_env(env_id("Toy"), n_envs=2)
+        env = adapter(2, scenario="Toy", **({} if make == "native" else {"render_mode": "rgb_array"}))
     recorder = VecVideoRecorder(env, str(tmp_path), lambda step: step == 0, video_length=3)
     assert recorder.frames_per_sec == 10
     recorder.reset()
@@ -122,6 +122,40 @@ def test_videos_are_recorded(make: str, tmp_path: Path) -> None:
     recorder.close()
     (film,) = tmp_path.iterdir()
     assert film.stat().st_size > 1_000
+
+
+def test_a_film_may_begin_in_the_middle_of_long_episodes() -> None:
+    """Later than there is room for at first, and after another episode."""
+    arguments: dict[str, Any] = {"scenario": "InferenceBesideTraining", "horizon_us": 4000.0}
+    env, alike = adapter(2, **arguments), [GpuSchedulingEnv(render_mode="rgb_array", **arguments) for _ in range(2)]
+    assert env.render_mode == "rgb_array"
+    env.seed(3)
+    env.reset()
+    for e, single in enumerate(alike):
+        single.reset(seed=3 + e)
+    rng, ended = np.random.default_rng(0), 0
+    for _ in range(900):
+        masks = get_action_masks(env)
+        actions = (rng.random(masks.shape) * masks).argmax(axis=1)
+        _, _, dones, _ = env.step(actions)
+        for single, action, done in zip(alike, actions, dones, strict=True):
+            single.step(int(action))
+            if done:
+                single.reset()
+        ended += int(dones.sum())
+    assert ended >= 1
+    np.testing.assert_array_equal(env.get_images(), [single.render() for single in alike])
+
+
+def test_an_episode_that_began_before_it_was_wrapped_is_not_drawn() -> None:
+    plain = GpuSchedulingVectorEnv("Toy", num_envs=2, autoreset_mode="SAME_STEP")
+    plain.reset(seed=0)
+    env = Sb3VecEnv(plain)
+    env.step(np.zeros(2, np.int64))
+    with pytest.raises(InputError, match="it began, or its state was saved, in a vector environment without"):
+        env.get_images()
+    env.reset()
+    assert len(env.get_images()) == 2
 
 
 def test_what_it_refuses() -> None:

@@ -17,11 +17,6 @@ import numpy as np
 import yaml
 
 from gpusched_env import compare
-from gpusched_env.agents.dynamic_parallelism.policy_file import (
-    LaunchPolicyInfo,
-    read_launch_policy,
-)
-from gpusched_env.agents.dynamic_parallelism.rule import SHAPES
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.game_policy import write_game_policy
 from gpusched_env.agents.model_file import read_model
@@ -32,8 +27,6 @@ from gpusched_env.agents.training.folder import Checkpoints, read_record
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCounterexample
-from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
 from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample
@@ -41,6 +34,13 @@ from gpusched_env.experiments.load_curve.load import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.sweep import local
 from gpusched_env.experiments.tuning.search import tune
+from gpusched_env.games.child_launches.agents.policy_file import (
+    LaunchPolicyInfo,
+    read_launch_policy,
+)
+from gpusched_env.games.child_launches.agents.rule import SHAPES
+from gpusched_env.games.child_launches.experiments.fuzz.case import LaunchCounterexample
+from gpusched_env.games.child_launches.experiments.fuzz.draw import draw_launches
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up, written
 from tests.attacks.mutations import NASTY, garbled

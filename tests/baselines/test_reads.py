@@ -20,11 +20,11 @@ from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.disturbed import Disturbed
 from gpusched_env.scheduling.reads import PARTS, TRUTH, reads_of
 from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.view import View
 from tests.baselines.instances import quick
+from tests.scheduling.disturbed import Disturbed
 
 OPTIONS = [
     "mps(urgent_share=50,client_priority=true)",

@@ -8,13 +8,13 @@ import pytest
 
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
-from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.registration import env_id, env_ids
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
+from gpusched_env.games.child_launches.environment.env import DynamicParallelismEnv
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 

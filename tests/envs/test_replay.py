@@ -174,7 +174,7 @@ def test_states_of_vector_environments_are_drawn_if_their_actions_are_known() ->
     blind = GpuSchedulingVectorEnv(num_envs=3, **VECTOR)
     blind.reset(seed=1)
     other.restore_state(blind.save_state())
-    with pytest.raises(InputError, match="saved by a vector environment without a render_mode"):
+    with pytest.raises(InputError, match="was saved, in a vector environment without a render_mode"):
         other.render()
     other.step(np.zeros(3, np.int64))
     other.reset(seed=1)

@@ -20,18 +20,12 @@ from gpusched_env.experiments.fuzz.case import (
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
-from gpusched_env.experiments.fuzz.moves import (
-    Act,
-    BadWait,
-    LaunchMove,
-    Move,
-    PartitionMove,
-    PreemptMove,
-    RejectMove,
-    WaitMove,
-    command_of,
-    move_of,
-)
+from gpusched_env.experiments.fuzz.moves import Move, command_of, move_of
+from gpusched_env.experiments.fuzz.moves.launch import LaunchMove
+from gpusched_env.experiments.fuzz.moves.others import Act, BadWait, WaitMove
+from gpusched_env.experiments.fuzz.moves.partition import PartitionMove
+from gpusched_env.experiments.fuzz.moves.preempt import PreemptMove
+from gpusched_env.experiments.fuzz.moves.reject import RejectMove
 from gpusched_env.experiments.fuzz.outcome import case_features
 from gpusched_env.experiments.fuzz.shrink import without_unused
 from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample, write_counterexample

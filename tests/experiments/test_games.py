@@ -17,7 +17,6 @@ from gpusched_env.baselines.ranges import Range
 from gpusched_env.baselines.registered import Registered
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.dynamic_parallelism.game import ChildLaunches
 from gpusched_env.experiments.games.game import (
     RankedField,
     RankingTerms,
@@ -34,6 +33,7 @@ from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.reference import schedulers as page
 from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.experiments.validation_baselines import baseline_costs
+from gpusched_env.games.child_launches.experiments.game import ChildLaunches
 from gpusched_env.scenarios.games import GAMES, Rooms
 from gpusched_env.scenarios.scenario import load_scenario
 
@@ -129,7 +129,8 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> None:
     room = ModuleType("made_up_fleet")
     room.GAME = Fleet()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, room.__name__, room)
-    monkeypatch.setitem(GAMES, FLEET, Rooms(env="", trainer="", game="made_up_fleet:GAME"))
+    room.ROOM = Rooms(env="", trainer="", game="made_up_fleet:GAME")  # type: ignore[attr-defined]
+    monkeypatch.setitem(GAMES, FLEET, "made_up_fleet:ROOM")
 
 
 def test_the_game_of_a_problem() -> None:

@@ -27,7 +27,7 @@ from gpusched_env.planning.interference import shipped_model
 from gpusched_env.scenarios.demand import JobDemand
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAIRS = DOCS / "results" / "interference" / "pairs.json"
+PAIRS = DOCS / "results" / "interference" / "pairs.json.gz"
 
 
 def made_up(networks: int) -> tuple[list[Speeds], dict[tuple[str, str, str], JobDemand]]:

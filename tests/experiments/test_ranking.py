@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 from pathlib import Path
 
@@ -298,6 +299,18 @@ def test_refusals_write_nothing(tmp_path: Path, scenario: str, options: dict[str
     path.write_text("{}")
     with pytest.raises(InputError, match="not a ranking"):
         read_ranking(path)
+
+
+def test_a_compressed_file_is_continued_and_holds_what_a_plain_one_does(tmp_path: Path) -> None:
+    plain, small = tmp_path / "ranking.json", tmp_path / "ranking.json.gz"
+    toy(small, 1)
+    assert toy(small, 2, resume=True).episodes == toy(plain, 2).episodes
+    assert gzip.decompress(small.read_bytes()) == plain.read_bytes()
+    assert small.read_bytes() == gzip.compress(plain.read_bytes(), mtime=0), "equal episodes are equal bytes"
+    assert read_ranking(small) == read_ranking(plain)
+    small.write_bytes(small.read_bytes()[:-20])
+    with pytest.raises(InputError, match="truncated gzip"):
+        read_ranking(small)
 
 
 def test_who_is_told_the_truth_is_marked_and_no_reference(tmp_path: Path) -> None:

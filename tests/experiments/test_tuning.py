@@ -12,17 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gpusched_env.baselines import tuning as shipped
-from gpusched_env.baselines.dynamic_parallelism.registry import (
-    LAUNCH_SCHEDULERS,
-    make_launch_scheduler,
-)
 from gpusched_env.baselines.ranges import Choice, Range, ranges_of
 from gpusched_env.baselines.registry import default_options, make_scheduler, scheduler_names
 from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning, tuned_spec, tuning_for
-from gpusched_env.devices.dynamic_parallelism.compiled.device import CompiledWarpDevice
-from gpusched_env.dynamic_parallelism.problem import launch_problem
-from gpusched_env.dynamic_parallelism.scheduler import run_application
-from gpusched_env.envs.dynamic_parallelism.playing import flat_ps
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.lib.names import default_schedulers, describe_scheduler, expanded, new_scheduler
@@ -30,10 +22,18 @@ from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
 from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.experiments.tuning.table import tuning_table
+from gpusched_env.games.child_launches.baselines.registry import (
+    LAUNCH_SCHEDULERS,
+    make_launch_scheduler,
+)
+from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
+from gpusched_env.games.child_launches.environment.playing import flat_ps
+from gpusched_env.games.child_launches.problem import launch_problem
+from gpusched_env.games.child_launches.scheduler import run_application
+from gpusched_env.games.child_launches.workload.randomised import random_benchmark
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.variants import family, scenario_variants
-from gpusched_env.workload.dynamic_parallelism.randomised import random_benchmark
 
 SPACE = {"size": Range(1, 64, log=True), "share": Range(0.0, 1.0), "mode": Choice(("slow", "fast", None))}
 

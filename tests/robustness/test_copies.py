@@ -12,9 +12,9 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from gpusched_env import build_problem, load_scenario, make_device
-from gpusched_env.envs.dynamic_parallelism.env import DynamicParallelismEnv
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.games.child_launches.environment.env import DynamicParallelismEnv
 from tests.robustness.playing import play, started
 
 

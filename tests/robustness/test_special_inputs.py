@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from gpusched_env import compare, load_comparison
-from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.manifest import file_hash, read_manifest
 from gpusched_env.agents.model_file import read_model
@@ -24,6 +23,7 @@ from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.stored import read_counterexample
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.report import load
+from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import MOST_UNZIPPED
 from gpusched_env.scenarios.scenario import load_scenario

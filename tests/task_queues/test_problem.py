@@ -15,7 +15,7 @@ from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.partition import PARTITIONS, cut_share, owners, touched
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.suite import SUITE, random_task_problem, task_problem
-from gpusched_env.workload.dynamic_parallelism.graphs import citation, simple_graph
+from gpusched_env.workload.graphs import citation, simple_graph
 from gpusched_env.workload.task_queues.graphs import mesh
 
 GRAPH = mesh(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.memory import columns, places, records
+from gpusched_env.scheduling.commands import GIVEN
 
 env_at = records(layout.ENV, "env")
 _problem = records(layout.PROBLEM, "problem")
@@ -44,6 +45,7 @@ _row = records(layout.ROW, "row")
 _log = places(layout.LOG, "log")
 _core = records(layout.CORE, "core")
 _process = records(layout.PROCESS, "process")
+_given = records(GIVEN, "given")
 word = records(layout.WORD)
 """Word of a set of SMs, by the set's address."""
 _set = places(layout.WORD, "word")
@@ -170,6 +172,12 @@ def cores(w, c):
 @inlined
 def processes(w, p):
     return _process(w.processes_at, p)
+
+
+@inlined
+def given(w):
+    """The command that is to be carried out (:data:`~gpusched_env.scheduling.commands.numbers.GIVEN`)."""
+    return _given(w.given_at, 0)
 
 
 @inlined

@@ -41,7 +41,7 @@ GROWTH: Final = 4
 IN_ENV: Final = (
     "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "tilings",
     "semaphores", "ended_slices", "saved_blocks", "aheads", "edges", "timers", "heap", "contexts", "sets", "log",
-    "outbox", "cores", "processes",
+    "outbox", "cores", "processes", "given",
 )  # fmt: skip
 IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
@@ -86,6 +86,8 @@ class Arena(Uncopied, OneThread):
         self.address = 0
         """Of the ``ENV`` record; changes when the arena grows."""
         self.timeline = Timeline()
+        self.given: NDArray[np.int64]
+        """Words of the command that is to be carried out (:func:`~gpusched_env.scheduling.commands.write_numbers`)."""
         self._sizes: Sizes | None = None
         self._sections: dict[str, NDArray[Any]] = {}
 
@@ -207,7 +209,7 @@ class Arena(Uncopied, OneThread):
         """``sliced``: whether contexts take turns on the GPU."""
         env = self._sections["env"]
         env["to_complete"] = sum(program.tenant.jobs or 0 for program in self.problem.programs)
-        env["command"] = NOTHING
+        self._sections["given"]["code"] = NOTHING
         env["detail"] = DETAILS.index(detail)
         env["done_ps"] = env["timer_ps"] = env["real_ps"] = NEVER
         env["once_ps"] = -1
@@ -231,7 +233,8 @@ class Arena(Uncopied, OneThread):
             clients[name] = layout.NONE
         clients["last_end_ps"] = -NEVER
         clients["partition_sms"] = self.problem.gpu.sms
-        clients["partitioned_ps"] = clients["rejected_ps"] = clients["throttled_ps"] = -1
+        for name in layout.ONCE:
+            clients[name] = -1
         clients["first_thread"][: len(programs)] = programs["first_thread"]
         clients["threads"][: len(programs)] = programs["threads"]
         for tenant, program in enumerate(programs):
@@ -343,6 +346,7 @@ class Arena(Uncopied, OneThread):
         env = sections["env"]
         self.address = _address(env)
         env["address"] = self.address
+        self.given = sections["given"].view(np.int64)
         for name in ("settle", "end", "dispatch"):
             env[f"{name}_at"] = compile_units()[name]
         env["problem_at"] = _address(self._tables.problem)

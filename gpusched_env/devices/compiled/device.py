@@ -6,23 +6,20 @@ import threading
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
-from gpusched_env.devices.compiled.entry import command as give_command
-from gpusched_env.devices.compiled.entry import compile_units, tenant_comes, tenant_goes
+from gpusched_env.devices.compiled.entry import compile_units, drive, tenant_comes, tenant_goes
 from gpusched_env.devices.compiled.snapshot_view import BUILDERS
 from gpusched_env.devices.rules.deadlock import deadlock
 from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
-from gpusched_env.scheduling.commands import NOTHING, Command, Numbers, numbers_of
+from gpusched_env.scheduling.commands import Command, write_numbers
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.one_thread import alone
 from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import View
-
-NO_COMMAND = Numbers(NOTHING)
 
 
 class CompiledDevice:
@@ -117,13 +114,14 @@ class CompiledDevice:
             IllegalCommand: names the command and why it is not legal now.
         """
         legal = check(command, self._look(), self.arena.problem, self.arena.operation_of)
-        self._drive(numbers_of(legal), running=False)
+        write_numbers(legal, self.arena.given)
+        self._drive(running=False)
         self._showing.change()
 
     @alone
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
-        reason = self._drive(NO_COMMAND, running=True)
+        reason = self._drive(running=True)
         if reason == layout.DEADLOCK:
             raise self.deadlock()
         return self._look().view() if reason == layout.DECIDE else None
@@ -137,13 +135,12 @@ class CompiledDevice:
             self._place = place
         return self._showing
 
-    def _drive(self, command: Numbers, *, running: bool) -> int:
+    def _drive(self, *, running: bool) -> int:
         while True:
-            reason = int(give_command(self.arena.address, self._drive_at, *command, running))
+            reason = int(drive(self.arena.address, self._drive_at, running))
             if reason in (layout.OVER, layout.DECIDE, layout.DEADLOCK, layout.IDLE):
                 return reason
             self.arena.serve(reason)
-            command = NO_COMMAND
 
     @alone
     def view(self) -> View:

@@ -137,16 +137,6 @@ def _partition_of(w, tenant):
     return clients(w, tenant).partition_first, clients(w, tenant).partition_sms
 
 
-@on_records(world.may_set_partition)
-def _may_set_partition(w, tenant):
-    return views.may_set_partition(w, tenant)
-
-
-@on_records(world.may_throttle)
-def _may_throttle(w, tenant):
-    return views.may_throttle(w, tenant)
-
-
 @on_records(world.fill_left)
 def _fill_left(w, out):
     views.fill_left(w, out)

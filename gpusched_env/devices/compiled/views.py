@@ -9,7 +9,6 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
-    cores,
     edges,
     flight_of,
     flights,
@@ -58,27 +57,6 @@ def may_preempt(w, launch):
         and flight.preempted_ps < w.now_ps
         and not is_node(w, launch)
     )
-
-
-@inlined
-def may_set_partition(w, tenant):
-    """Whether a tenant's partition may be changed now."""
-    return clients(w, tenant).partitioned_ps < w.now_ps
-
-
-@inlined
-def may_throttle(w, tenant):
-    """Whether a tenant may be throttled now."""
-    return clients(w, tenant).throttled_ps < w.now_ps
-
-
-@inlined
-def any_budget(w):
-    """Whether the budget of a core may be set now."""
-    for c in range(problem(w).cores):  # noqa: SIM110 (Numba has no any() over generators)
-        if cores(w, c).set_ps < w.now_ps:
-            return True
-    return False
 
 
 @inlined

@@ -23,6 +23,7 @@ from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.commands.legal import any_legal
 from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.one_thread import OneThread, alone
@@ -56,14 +57,14 @@ class ReferenceDevice(OneThread):
         self.clock, self.timeline = Clock(), Timeline(record)
         setting = Setting(problem, self.clock, self.timeline)
         self.world: World = World(setting, seed)
-        self.world.launches = self.streams = Streams(setting, self.world, self)
+        self.world.queues = self.streams = Streams(setting, self.world, self)
         self._copies = CopyEngines(setting, self.world, self.streams)
         sliced = problem.scenario.contexts == "per-tenant"
         self.contexts = [
             Context(setting, self.world, self.streams, index, active=not sliced)
             for index in range(len(problem.programs) if sliced else 1)
         ]
-        self.world.decisions = self.decisions = Decisions(setting, self.world, self.streams, self.context_of)
+        self.decisions: Decisions = Decisions(setting, self.world, self.streams, self.context_of)
         self._slicer = Slicer(setting, self.world, self.streams, self.contexts) if sliced else None
         self.world.on_traffic = self._share_memory
         for tenant in range(len(problem.programs)):
@@ -158,7 +159,7 @@ class ReferenceDevice(OneThread):
             deciding = world.awake and decisions.busy_until_ps > now
             if deciding:
                 limit = min(limit, decisions.busy_until_ps)
-            elif world.awake and decisions.any_legal:
+            elif world.awake and any_legal(world):
                 return self._showing.view()
             elif world.awake and decisions.once_ps == now:
                 # Nothing is legal only because of the instant: to be asked again something must happen first.

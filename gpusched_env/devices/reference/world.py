@@ -32,10 +32,6 @@ class World:
 
     # Host threads are no SimPy processes: one text of them is compiled for other devices, and steps by timers.
 
-    launches: Streams
-    """Where host threads issue operations."""
-    decisions: Decisions
-
     def __init__(self, setting: Setting, seed: int) -> None:
         problem, clock = setting.problem, setting.clock
         self._clock = clock
@@ -43,6 +39,10 @@ class World:
         self.rules = SimpleNamespace(**problem_numbers(problem))
         self.kernels = [SimpleNamespace(**kernel_numbers(known)) for known in problem.knowledge.kernels]
         self.forms = [profile.forms for profile in problem.kernels]
+        self.launches: Decisions
+        """What may be done with launches now."""
+        self.queues: Streams
+        """Where host threads issue operations."""
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
         self.tenants_at_work = self.tenants_serving = 0
@@ -151,7 +151,7 @@ class World:
         """A thread issues the operation that it stands at."""
         thread = self.threads[k]
         job = self.jobs[thread.tenant][self.clients[thread.tenant].host_job]
-        self.launches.issue(self.ops[thread.op], thread.tenant, job)
+        self.queues.issue(self.ops[thread.op], thread.tenant, job)
 
     def log_job(self, tenant: int, number: int) -> None:
         """A job has completed."""

@@ -24,9 +24,7 @@ from gpusched_env.devices.rules.world import (
     launch_in,
     left_us,
     may_preempt,
-    may_set_partition,
     may_synchronise,
-    may_throttle,
     needed_tiles,
     on_gpu,
     partition_of,
@@ -38,6 +36,7 @@ from gpusched_env.devices.rules.world import (
 )
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.hardware.tiles import KERNEL
+from gpusched_env.scheduling.commands.legal import show_tenant
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 from gpusched_env.workload.host import GONE, NOBODY, oldest_unanswered, rejectable
 from gpusched_env.workload.host.world import client, job, program, rules
@@ -177,37 +176,9 @@ def fill_tenants(w, out):
         row[TenantColumn.PARTITION_FIRST] = first
         row[TenantColumn.PARTITION_SMS] = sms
         row[TenantColumn.LAST_END_US] = to_us(max(0, c.last_end_ps))
-        row[TenantColumn.PARTITIONABLE] = 1.0 if may_set_partition(w, tenant) else 0.0
         row[TenantColumn.PAUSE_US] = to_us(c.pause_ps)
-        row[TenantColumn.THROTTLABLE] = 1.0 if may_throttle(w, tenant) else 0.0
-        row[TenantColumn.OLDEST_REJECTABLE] = NOBODY
-        row[TenantColumn.NEWEST_REJECTABLE] = NOBODY
-        if rules(w).rejects == 1:
-            row[TenantColumn.OLDEST_REJECTABLE] = oldest_rejectable(w, tenant)
-            row[TenantColumn.NEWEST_REJECTABLE] = newest_rejectable(w, tenant)
+        show_tenant(w, tenant, row)
     fill_left(w, out)
-
-
-@procedure
-def oldest_rejectable(w, tenant):
-    """Number of a tenant's oldest job that may be rejected now; -1: none."""
-    c = client(w, tenant)
-    for number in range(c.first, c.arrived):
-        if job(w, tenant, number).state != GONE and rejectable(w, tenant, number):
-            return number
-    return NOBODY
-
-
-@procedure
-def newest_rejectable(w, tenant):
-    """Number of a tenant's newest job that may be rejected now; -1: none."""
-    c = client(w, tenant)
-    number = c.arrived - 1
-    while number >= c.first:
-        if job(w, tenant, number).state != GONE and rejectable(w, tenant, number):
-            return number
-        number -= 1
-    return NOBODY
 
 
 @procedure

@@ -42,22 +42,22 @@ def kernel(w: Any, identity: int) -> Any:
 
 def is_launchable(w: Any, launch: Any) -> bool:
     """Whether a pending launch may be launched now."""
-    return bool(w.launches.launchable(launch))
+    return bool(w.queues.launchable(launch))
 
 
 def may_synchronise(w: Any, slot: Any) -> bool:
     """Whether the tiles of a pending launch and its producer may be synchronised now."""
-    return bool(w.launches.synchronisable(slot))
+    return bool(w.queues.synchronisable(slot))
 
 
 def may_preempt(w: Any, launch: Any) -> bool:
     """Whether a launched kernel may be preempted now."""
-    return bool(w.decisions.preemptible(launch))
+    return bool(w.launches.preemptible(launch))
 
 
 def forms_of(w: Any, slot: Any) -> int:
     """How many forms a pending launch may be given."""
-    return len(w.launches.forms(slot))
+    return len(w.queues.forms(slot))
 
 
 def form_of(w: Any, identity: int, form: int) -> int:
@@ -88,7 +88,7 @@ def blocks_to_run(w: Any, launch: Any) -> int:
 def behind(w: Any, launch: Any) -> tuple[float, float, int]:
     """Of a pending launch of a window: profiled time left of what it would be behind in its stream, and of those of
     them that are behind all that it waits for, and how many pending launches wait for it; 0 of others."""
-    return w.launches.own.behind(launch)  # type: ignore[no-any-return]
+    return w.queues.own.behind(launch)  # type: ignore[no-any-return]
 
 
 def needed_tiles(w: Any, launch: Any) -> tuple[int, int, int]:
@@ -127,26 +127,16 @@ def on_gpu(w: Any, slot: Any) -> tuple[int, int]:
 
 def kernels_of(w: Any, tenant: int) -> tuple[int, int]:
     """How many kernels and graphs of a tenant wait for the scheduler, and are launched and unfinished."""
-    return w.launches.count(tenant)  # type: ignore[no-any-return]
+    return w.queues.count(tenant)  # type: ignore[no-any-return]
 
 
 def partition_of(w: Any, tenant: int) -> tuple[int, int]:
     """A tenant's partition: first SM and number of SMs."""
-    return w.decisions.partitions[tenant]  # type: ignore[no-any-return]
-
-
-def may_set_partition(w: Any, tenant: int) -> bool:
-    """Whether a tenant's partition may be changed now."""
-    return bool(w.decisions.partitionable(tenant))
-
-
-def may_throttle(w: Any, tenant: int) -> bool:
-    """Whether a tenant may be throttled now."""
-    return bool(w.decisions.throttlable(tenant))
+    return w.launches.partitions[tenant]  # type: ignore[no-any-return]
 
 
 def fill_left(w: Any, out: Any) -> None:
     """Fill ``LAUNCHED_LEFT_US`` and ``RUNNING_LEFT_US`` of all tenants: profiled time left of their launched kernels,
     summed, and the least of those that have started."""
     for tenant, row in enumerate(out):
-        row[TenantColumn.LAUNCHED_LEFT_US], row[TenantColumn.RUNNING_LEFT_US] = w.launches.left_us(tenant)
+        row[TenantColumn.LAUNCHED_LEFT_US], row[TenantColumn.RUNNING_LEFT_US] = w.queues.left_us(tenant)

@@ -47,6 +47,8 @@ class Client:
     holds_lock: int = 0
     """The bandwidth lock: 1 from a launch to the return of a synchronisation behind which nothing is left."""
     last_end_ps: int = -NEVER
+    partitioned_ps: int = -NEVER
+    """When its partition was last set."""
     rejected_ps: int = -NEVER
     pause_ps: int = 0
     """What its host sleeps before a job."""

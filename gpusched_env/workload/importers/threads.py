@@ -1,9 +1,11 @@
 """Which host threads of a recording run side by side, and which take turns.
 
-Threads take turns if no call or operator of one overlaps any of the other: so do the thread that calls PyTorch's
-``backward`` and the one that runs it. Threads that take turns are one host program, in order of the calls; what passes
-between them on the host counts as host time. Threads that overlap are host threads of their own. What they tell each
-other on the host (a join, a queue) is not recorded: such waiting is host time too, and always takes as long.
+Threads take turns if their calls and operators do not overlap: so do the thread that calls PyTorch's ``backward`` and
+the one that runs it. Where the gradient passes through the CPU each does a little while the other works: up to
+:data:`BESIDE` of their time is no reason to part them. Threads that take turns are one host program, in order of the
+calls; what passes between them on the host counts as host time. Threads that overlap are host threads of their own.
+What they tell each other on the host (a join, a queue) is not recorded: such waiting is host time too, and always takes
+as long.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from gpusched_env.workload.importers.ordering import Action
 from gpusched_env.workload.importers.recording import Recording
 
 Interval = tuple[float, float]
+BESIDE = 0.01
+"""Share of the time of the thread that does less in which both may be busy (trainings of PyTorch: 0.0001 to 0.001)."""
 MOST_PROGRAMS = 64
 """Host threads side by side: PyTorch has a few."""
 
@@ -43,7 +47,7 @@ def host_programs(recording: Recording, actions: Sequence[Action]) -> dict[int, 
     found = {}
     for thread in sorted(first_us, key=lambda t: (t != main, first_us[t])):
         own = _covered(busy[thread])
-        row = next((row for row, taken in enumerate(programs) if not _overlap(taken, own)), len(programs))
+        row = next((row for row, taken in enumerate(programs) if _take_turns(taken, own)), len(programs))
         if row == MOST_PROGRAMS:
             raise InputError(f"{recording.origin}: calls of more than {MOST_PROGRAMS} host threads overlap")
         if row == len(programs):
@@ -64,10 +68,16 @@ def _covered(intervals: Iterable[Interval]) -> list[Interval]:
     return found
 
 
-def _overlap(one: Sequence[Interval], other: Sequence[Interval]) -> bool:
-    """Whether an interval of ``one`` overlaps one of ``other``; both as :func:`_covered` has them."""
+def _take_turns(one: Sequence[Interval], other: Sequence[Interval]) -> bool:
+    """Whether ``one`` and ``other``, both as :func:`_covered` has them, overlap no more than :data:`BESIDE`."""
+    both_us = 0.0
     for start, end in other:
-        last = bisect_left(one, (end, -math.inf)) - 1
-        if last >= 0 and one[last][1] > start:
-            return True
-    return False
+        for place in range(bisect_left(one, (end, -math.inf)) - 1, -1, -1):
+            if one[place][1] <= start:
+                break
+            both_us += min(end, one[place][1]) - max(start, one[place][0])
+    return both_us <= BESIDE * min(_length_us(one), _length_us(other))
+
+
+def _length_us(intervals: Sequence[Interval]) -> float:
+    return sum(end - start for start, end in intervals)

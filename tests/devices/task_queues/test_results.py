@@ -18,7 +18,7 @@ from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.session import run_tasks_of
 from gpusched_env.task_queues.tuning import run_tuned
-from gpusched_env.workload.dynamic_parallelism.graphs import kronecker
+from gpusched_env.workload.graphs import kronecker
 from tests.devices.task_queues.toys import TOY, graph, run, toy
 
 GRAPH = kronecker(7, 6, seed=3)

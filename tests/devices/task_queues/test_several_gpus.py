@@ -13,7 +13,7 @@ from gpusched_env.task_queues.device import TaskDevice
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.results import fault_of
-from gpusched_env.workload.dynamic_parallelism.graphs import kronecker
+from gpusched_env.workload.graphs import kronecker
 from tests.devices.task_queues.toys import BATCHES, PS, PUSH, TOY, events, graph, run, toy
 
 PATH = graph(3, (0, 1), (1, 2))

@@ -14,7 +14,7 @@ from gpusched_env.task_queues.device import TaskDevice
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.timeline import Event
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph, simple_graph
+from gpusched_env.workload.graphs import Graph, simple_graph
 
 PS = 1000
 """A nanosecond."""
