@@ -131,6 +131,8 @@ def test_a_search_that_goes_on_finds_the_same(scenario: Scenario, tuning: Tuning
 
 
 def test_schedulers_are_added_to_a_search(scenario: Scenario, tuning: Tuning, tmp_path: Path) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     path, said = tmp_path / "grown.json", list[str]()
     tune(scenario, NAMES[1:], 4, path=path, workers=1, command="gpusched tune A")
     grown = tune(
@@ -146,6 +148,8 @@ def test_a_search_of_which_no_hashes_are_known_is_added_to_and_says_so(
     scenario: Scenario, tuning: Tuning, tmp_path: Path
 ) -> None:
     """As the shipped ones are."""
+    from gpusched_env.experiments.tuning.search import tune
+
     path, said = tmp_path / "grown.json", list[str]()
     kept = {"preemptive-priority": tuning.trials["preemptive-priority"]}
     path.write_bytes(msgspec.json.encode(msgspec.structs.replace(tuning, made={}, trials=kept)))
@@ -162,6 +166,8 @@ def test_a_search_of_which_no_hashes_are_known_is_added_to_and_says_so(
 def test_what_another_scheduler_or_physics_made_is_searched_again(
     scenario: Scenario, tuning: Tuning, tmp_path: Path
 ) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     path, said = tmp_path / "old.json", list[str]()
     for part in ("scheduler", "physics"):
         made = msgspec.json.decode(msgspec.json.encode(tuning.made))
