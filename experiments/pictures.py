@@ -16,6 +16,7 @@ from gpusched_env.display.picture import FONT, WIDTH
 from gpusched_env.display.words import time_text
 from gpusched_env.envs.fleet.features import FleetFeature
 from gpusched_env.experiments.api import run_episode
+from gpusched_env.scenarios.games import GAMES, load_room
 from gpusched_env.scenarios.scenario import scenario_names
 
 
@@ -56,7 +57,7 @@ SHOTS = {
     "Toy": Shot("sjf", 0.52),
 }
 """By scenario."""
-LAUNCHES, TASKS, FLEET = "DynamicParallelism", "TaskQueue", "Fleet"
+TASKS, FLEET = "TaskQueue", "Fleet"
 
 
 def shoot(name: str, shot: Shot, path: Path) -> None:
@@ -66,17 +67,6 @@ def shoot(name: str, shot: Shot, path: Path) -> None:
     title = f"{name}, scheduled by {shot.scheduler}"
     episode.animate(path, window_us=(shot.from_ms * 1e3, until_us), frames=shot.frames, frames_per_s=8.0, title=title)
     print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
-
-
-def shoot_launches(path: Path) -> None:
-    """Play an application whose threads launch kernels, and uncover the picture of it from left to right."""
-    env = gym.make("gpusched_env:gpusched/DynamicParallelism-v0", render_mode="rgb_array")
-    _, info = env.reset(seed=1)
-    over = False
-    while not over:
-        _, _, over, _, info = env.step(int(info["action_mask"][1]))
-    title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
-    _uncover(env.render(), title, time_text(info["time_us"]), path)
 
 
 def shoot_tasks(path: Path) -> None:
@@ -89,7 +79,7 @@ def shoot_tasks(path: Path) -> None:
     while not over:
         _, _, over, _, info = env.step(0)
     title = "A search: queued tasks (orange), busy workers (blue)"
-    _uncover(env.render(), title, time_text(info["time_us"]), path)
+    uncover(env.render(), title, time_text(info["time_us"]), path)
 
 
 def shoot_fleet(path: Path) -> None:
@@ -102,10 +92,10 @@ def shoot_fleet(path: Path) -> None:
         action = int(np.argmax(undisturbed)) if undisturbed.any() else len(observation)
         observation, _, over, _, info = env.step(action)
     title = "A day of a fleet: jobs (grey), GPUs that they share (blue)"
-    _uncover(env.render(), title, f"{info['time_us'] / 3.6e9:.0f} h", path)
+    uncover(env.render(), title, f"{info['time_us'] / 3.6e9:.0f} h", path)
 
 
-def _uncover(picture: Any, title: str, end: str, path: Path) -> None:
+def uncover(picture: Any, title: str, end: str, path: Path) -> None:
     """The film of a picture over time, from left to right."""
     drawn = Image.fromarray(np.asarray(picture, np.uint8))
     drawn = drawn.resize((WIDTH - 32, WIDTH // 2), Image.Resampling.NEAREST)
@@ -129,7 +119,8 @@ def _page(drawn: Image.Image, width: int, title: str, end: str) -> Image.Image:
 def main(folder: Path, names: Sequence[str]) -> None:
     """Write the films of these scenarios, or all and the README's."""
     folder.mkdir(parents=True, exist_ok=True)
-    shots = {LAUNCHES: shoot_launches, TASKS: shoot_tasks, FLEET: shoot_fleet}
+    films = {name: room.film for name, place in GAMES.items() if (room := load_room(place)).film}
+    shots = {**{name: load_room(film) for name, film in films.items()}, TASKS: shoot_tasks, FLEET: shoot_fleet}
     for name in names or [*SHOTS, *shots]:
         if name in shots:
             shots[name](folder / f"{name}.gif")

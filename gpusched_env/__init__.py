@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from gpusched_env.envs.registration import register, register_envs
+from gpusched_env.moved import follow_old_paths
 
 if TYPE_CHECKING:
     from gpusched_env.devices import make_device
@@ -72,4 +73,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+follow_old_paths()
 register_envs()

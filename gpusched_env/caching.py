@@ -15,7 +15,6 @@ import functools
 import hashlib
 import inspect
 import os
-import pickle
 import stat
 import sys
 import warnings
@@ -23,19 +22,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final
 
-import numba
-from numba.core import config
-from numba.core.caching import _Cache, _CacheLocator
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
-from numba.misc.appdirs import AppDirs
+from numba import config
 
 from gpusched_env.locks import LOCKS, hold
+from gpusched_env.numba_internals import (
+    FunctionCache,
+    as_bytes,
+    cache_folders,
+    from_bytes,
+    holds_addresses,
+    types_key,
+)
 
 HASH_BYTES: Final = hashlib.sha256().digest_size
 
 
-class KeptFunctions(_Cache):
+class KeptFunctions(FunctionCache):
     """What is kept of one function, by its arguments' types.
 
     Args:
@@ -54,11 +56,6 @@ class KeptFunctions(_Cache):
         """The folder that is tried first."""
         return str(_folders(self._source)[0])
 
-    def enable(self) -> None:
-        """It always is."""
-
-    disable = flush = enable
-
     def is_kept(self) -> bool:
         """Whether there is a file for some types, or no place for one."""
         pattern = f"{self._name}-{self._key}-*.nbc"
@@ -76,11 +73,11 @@ class KeptFunctions(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if there is room."""
-        if data.library.has_dynamic_globals:
+        if holds_addresses(data):
             warnings.warn(f"{self._name}: addresses are in it, so it cannot be kept", RuntimeWarning, stacklevel=2)
             return
         key = self._types_key(sig, data.codegen)
-        content = dumps(data._reduce())
+        content = as_bytes(data)
         for folder in _folders(self._source):
             if self._hindrance(folder) is None:
                 with contextlib.suppress(OSError):
@@ -113,16 +110,14 @@ class KeptFunctions(_Cache):
                 file = self._file(folder, key)
                 whole = file.read_bytes()
                 if whole[:HASH_BYTES] == _digest(key, whole[HASH_BYTES:]):
-                    return CompileResult._rebuild(target_context, *pickle.loads(whole[HASH_BYTES:]))
+                    return from_bytes(target_context, whole[HASH_BYTES:])
                 _say(f"{file}: is damaged; compiling it anew")
         return None
 
     def _types_key(self, sig: Any, codegen: Any) -> bytes:
         """Of what depends on more than :func:`gpusched_env.compiling.sources_key` and a function's name."""
-        types = repr((tuple(getattr(sig, "args", sig)), getattr(sig, "return_type", None)))
         cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
-        made_by = (numba.__version__, codegen.magic_tuple(), self._source.read_bytes(), self._line)
-        return bytes(dumps((types, cells, made_by)))
+        return types_key(sig, codegen, cells, self._source.read_bytes(), self._line)
 
     def _file(self, folder: Path, key: bytes) -> Path:
         version = f"py{sys.version_info.major}{sys.version_info.minor}"
@@ -190,10 +185,10 @@ def open_to_others(folder: Path) -> Path | None:
 
 def _folders(source: Path) -> list[Path]:
     """Where files of functions of ``source`` are looked for; they are kept in the first that can be written."""
-    below: str = _CacheLocator.get_suitable_cache_subpath(str(source))
+    below, at_home = cache_folders(source)
     if config.CACHE_DIR:  # type: ignore[attr-defined]  # numba.config is filled at run time.
         return [Path(config.CACHE_DIR) / below]  # type: ignore[attr-defined]
-    return [source.parent / "__pycache__", Path(AppDirs(appname="numba", appauthor=False).user_cache_dir) / below]
+    return [source.parent / "__pycache__", at_home]
 
 
 def _digest(key: bytes, content: bytes) -> bytes:

@@ -29,13 +29,11 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from numba import config, njit
-from numba.core.ccallback import CFunc
-from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
 
 from gpusched_env.caching import KeptFunctions
 from gpusched_env.closure import ROOT, closure, modules_of
-from gpusched_env.linking import PartCompiler, WholeCompiler
+from gpusched_env.numba_internals import PartCompiler, WholeCompiler, callback, keep_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -119,7 +117,7 @@ def _njit(signature: Any, options: dict[str, Any], function: F) -> F:
 
 
 def _cfunc(signature: Any, function: Callable[..., Any]) -> Any:
-    compiled: Any = CFunc(function, normalize_signature(signature), {}, {}, pipeline_class=WholeCompiler)
+    compiled: Any = callback(function, signature)
     _keep(compiled, function)
     compiled.compile()
     return compiled
@@ -127,8 +125,7 @@ def _cfunc(signature: Any, function: Callable[..., Any]) -> Any:
 
 def _keep(compiled: Any, function: Any) -> None:
     kept = _kept(function)
-    compiled._cache = kept
-    compiled.compile = kept.releasing(compiled.compile)
+    keep_in(compiled, kept, kept.releasing(compiled.compile))
 
 
 def _kept(function: Any) -> KeptFunctions:

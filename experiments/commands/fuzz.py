@@ -74,11 +74,15 @@ def fuzz_command(options: FuzzOptions) -> None:
     from gpusched_env.experiments.games.registry import game_of
     from gpusched_env.experiments.lib.files import ResultFolder
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.scenarios.games import GAMES
 
     games = {LAUNCHES: options.launches, TASKS: options.tasks, FLEETS: options.fleets}
     named = [game for game, meant in games.items() if meant]
     if len(named) > 1:
         raise InputError("--launches, --tasks and --fleets are different games: each is fuzzed by itself")
+    for game in named:
+        if game not in GAMES:
+            raise InputError(f"no game is called {game}; there are {', '.join(GAMES)}")
     fuzzing = game_of(named[0] if named else None).fuzzing
     if options.replay is not None:
         _replay(options.replay, options.device, options.against, fuzzing, trust=options.trust)

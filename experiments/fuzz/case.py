@@ -9,7 +9,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.experiments.fuzz.moves import Move, Sms
+from gpusched_env.experiments.fuzz.moves import Move
+from gpusched_env.experiments.fuzz.moves.move import Sms
 from gpusched_env.experiments.fuzz.stored import Counterexample, Share, Stored
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload

@@ -24,7 +24,7 @@ from gpusched_env.experiments.fuzz.chained import synchronising
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.engines import ENGINES, with_engines
 from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
-from gpusched_env.experiments.fuzz.moves import OPTIONAL_MOVES, TILE_MOVES
+from gpusched_env.experiments.fuzz.moves import moves_of
 from gpusched_env.experiments.fuzz.random_traces import random_trace
 from gpusched_env.experiments.fuzz.reshaped import reshaped
 from gpusched_env.experiments.fuzz.shared_memory import CORES, beside_cores
@@ -133,7 +133,7 @@ def draw_case(seed: int, episode: int) -> Case:
         until_us = _rounded(tail, tail.number(0.1, 1.0) * horizon_us)
         case = replace(case, scenario=replace(case.scenario, arrivals_until_us=until_us))
     if isinstance(case.player, RandomCommands):
-        weights = {move.NAME: tiles.pick(move.DRAWN_WEIGHTS) for move in TILE_MOVES}
+        weights = {move.NAME: tiles.pick(move.DRAWN_WEIGHTS) for move in moves_of("tiles")}
         case = replace(case, player=replace(case.player, weights=case.player.weights | weights))
     if process.chance(ONE_PROCESS):
         at_work, waiting = (0.0 if process.chance(0.3) else process.number(0.1, 3.0) for _ in range(2))
@@ -187,7 +187,7 @@ def _scenario(
         tenants=tenants,
         horizon_us=horizon_us,
         decision_us=0.0 if dice.chance(0.6) else dice.number(0.1, 20.0),
-        commands=("launch", *(move.NAME for move in OPTIONAL_MOVES if dice.chance(0.5)), *_tile_commands(drawn)),
+        commands=("launch", *(move.NAME for move in moves_of("any") if dice.chance(0.5)), *_tile_commands(drawn)),
         stream_priorities=dice.some(tuple(-p for p in range(drawn.spec.priorities))),
         preemption=dice.some(MODES),
         contexts=contexts or ("per-tenant" if dice.chance(0.3) else "shared"),
@@ -205,7 +205,7 @@ def _tile_commands(drawn: _Machine) -> tuple[CommandName, ...]:
     """What is offered where kernels need the tiles of others."""
     workloads = drawn.workloads.values()
     needed = any(op.tiles >= 0 for workload in workloads for variant in workload.variants for op in variant.all_ops)
-    return tuple(move.NAME for move in TILE_MOVES) if needed else ()
+    return tuple(move.NAME for move in moves_of("tiles")) if needed else ()
 
 
 # ---- workloads and tenants -----------------------------------------------------------------------
@@ -320,7 +320,7 @@ def _player(dice: Dice, kernel_us: float) -> Player:
         weights={
             "launch": dice.number(1.0, 10.0),
             "wait": dice.number(0.3, 3.0),
-            **{move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in OPTIONAL_MOVES},
+            **{move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in moves_of("any")},
         },
         illegal=dice.pick((0.0, 0.05, 0.2)),
         confined=dice.pick((0.0, 0.2, 0.8)),

@@ -10,7 +10,8 @@ from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.fuzz.case import Case
-from gpusched_env.experiments.fuzz.moves import Act, Move
+from gpusched_env.experiments.fuzz.moves import Move
+from gpusched_env.experiments.fuzz.moves.others import Act
 from gpusched_env.experiments.fuzz.players import ShownStep, action_of
 from gpusched_env.experiments.fuzz.sides import Side
 from gpusched_env.hardware.specs import gpu_names, load_gpu

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.case import Case, RandomCommands
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.moves import FORM_MOVES
+from gpusched_env.experiments.fuzz.moves import moves_of
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, kernel_waves
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.events import Marks
@@ -28,9 +28,9 @@ def reshaped(dice: Dice, case: Case) -> Case:
         return case
     gpu, player = case.gpu_spec(), case.player
     workloads = {name: _with_forms(dice, workload, gpu) for name, workload in case.workloads.items()}
-    names = tuple(move.NAME for move in FORM_MOVES)
+    names = tuple(move.NAME for move in moves_of("forms"))
     if isinstance(player, RandomCommands):
-        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in FORM_MOVES}
+        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in moves_of("forms")}
         player = replace(player, weights=player.weights | weights)
     scenario = replace(case.scenario, commands=(*case.scenario.commands, *names))
     return replace(case, workloads=workloads, scenario=scenario, player=player)

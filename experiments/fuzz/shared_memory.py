@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from gpusched_env.experiments.fuzz.case import Case, RandomCommands
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.moves import CORE_MOVES, BudgetMove
+from gpusched_env.experiments.fuzz.moves import moves_of
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.cores.spec import MOST_EVENTS, Core, CpuCores, Process
+from gpusched_env.workload.cores.spec import Core, CpuCores, Process
 
 CORES = 0.2
 """Share of cases in which cores share the GPU's memory."""
@@ -38,11 +38,11 @@ def beside_cores(dice: Dice, case: Case, spec: GpuSpec, kernel_us: float) -> Cas
         rho=dice.pick((0.0, 0.0, 1.0, 3.0, dice.number(0.1, 5.0))),
         spins=dice.chance(0.6),
     )
-    offered = tuple(move.NAME for move in CORE_MOVES) if dice.chance(0.8) else ()
+    offered = tuple(move.NAME for move in moves_of("cores")) if dice.chance(0.8) else ()
     scenario = replace(case.scenario, cores=cores, commands=(*case.scenario.commands, *offered))
     player = case.player
     if isinstance(player, RandomCommands):
-        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in CORE_MOVES}
+        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in moves_of("cores")}
         player = replace(player, weights=player.weights | weights)
     return replace(case, scenario=scenario, player=player)
 
@@ -56,15 +56,3 @@ def _process(dice: Dice, name: str, spec: GpuSpec, period_us: float) -> Process:
     return Process(
         name=name, misses_per_us=misses_per_us, bytes_a_miss=min(1e6, max(1.0, bytes_a_miss)), counted=dice.chance(0.8)
     )
-
-
-def random_budget(dice: Dice, core: int) -> BudgetMove:
-    """A budget that most hogs spend, or none."""
-    events = MOST_EVENTS if dice.chance(0.1) else dice.log_integer(1, 50_000)
-    return BudgetMove(core=core, events=events, always=dice.chance(0.5))
-
-
-def any_budget(dice: Dice, cores: int) -> BudgetMove:
-    """A budget that is often not legal."""
-    events = dice.pick((0, -1, 1, MOST_EVENTS, MOST_EVENTS + 1))
-    return BudgetMove(core=dice.integer(-1, cores), events=events, always=dice.chance(0.5))

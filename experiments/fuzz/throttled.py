@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gpusched_env.experiments.fuzz.case import Case, RandomCommands
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.moves import HOST_MOVES
+from gpusched_env.experiments.fuzz.moves import moves_of
 
 THROTTLED = 0.25
 """Share of cases in which tenants may be throttled."""
@@ -16,7 +16,7 @@ RESTARTED = 0.3
 
 def throttled(dice: Dice, case: Case, kernel_us: float) -> Case:
     """A case that offers what acts on hosts; ``kernel_us``: about how long a kernel takes."""
-    names = tuple(move.NAME for move in HOST_MOVES)
+    names = tuple(move.NAME for move in moves_of("hosts"))
     scenario = replace(
         case.scenario,
         commands=(*case.scenario.commands, *names),
@@ -25,6 +25,6 @@ def throttled(dice: Dice, case: Case, kernel_us: float) -> Case:
     )
     player = case.player
     if isinstance(player, RandomCommands):
-        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in HOST_MOVES}
+        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in moves_of("hosts")}
         player = replace(player, weights=player.weights | weights)
     return replace(case, scenario=scenario, player=player)

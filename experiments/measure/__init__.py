@@ -1,7 +1,5 @@
 """Measurements on a real GPU, kept in ``gpusched_env/data/measurements``; they need CuPy (the extra ``gpu``).
 
-``dynamic_parallelism.py`` is the program for kernels that launch kernels. ``child_launches.py`` takes the cost of
-launches, ``overflow.py`` tries too many, ``running.py`` takes the time of whole applications, whose inputs are in
-``applications.py``. ``recording.py`` has the rows that they write, and reads them again. ``tiles.py`` is the program
-for kernels that synchronise their tiles, ``tile_page.py`` that for their page. The CUDA sources lie beside.
+``recording.py`` has the rows that they write, and reads them again. ``tiles.py`` is the program for kernels that
+synchronise their tiles, ``tile_page.py`` that for their page. The CUDA sources lie beside.
 """

@@ -166,12 +166,12 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def read_recording(path: Path) -> Measurements:
-    """A file that ``python -m gpusched_env.experiments.measure.dynamic_parallelism --json`` wrote.
+    """A file that ``python -m gpusched_env.games.child_launches.measure.program --json`` wrote.
 
     Raises:
         InputError: it cannot be read, or is none.
     """
-    how = "python -m gpusched_env.experiments.measure.dynamic_parallelism --json FILE writes one"
+    how = "python -m gpusched_env.games.child_launches.measure.program --json FILE writes one"
     return read_struct(path, Measurements, SCHEMA, "not a measurement of dynamic parallelism", how)
 
 

@@ -43,7 +43,7 @@ class Kernels:
 
     def __init__(self, gpu: MeasuringGpu) -> None:
         self.gpu, cuda = gpu, gpu.cupy.cuda
-        module = gpu.kernels("tiles.cu", ("-std=c++17",))
+        module = gpu.kernels(__package__, "tiles.cu", ("-std=c++17",))
         self.by_name = {name: module.get_function(name) for name in NAMES}
         for name, bytes_ in MOST_SHARED.items():
             self.by_name[name].max_dynamic_shared_size_bytes = bytes_

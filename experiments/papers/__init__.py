@@ -7,6 +7,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.scenarios.games import GAMES, load_room
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.papers.reproduction import Reproduction
@@ -16,18 +17,30 @@ SHARED = ("reproduction",)
 
 
 def paper_names() -> list[str]:
-    """What can be reproduced, sorted; nothing is imported for it."""
-    names = (module.name for module in pkgutil.iter_modules(__path__) if module.name not in SHARED)
-    return sorted(name.replace("_", "-") for name in names)
+    """What can be reproduced, sorted; no paper is imported for it."""
+    return sorted(_places())
 
 
 def find_paper(name: str) -> type[Reproduction]:
-    """The class ``Paper`` of a module of this folder.
+    """The class ``Paper`` of a module of this folder, or of the papers of a game.
 
     Raises:
         InputError: there is no such module.
     """
-    if name not in paper_names():
-        raise InputError(f"nothing to reproduce is called {name!r}; {did_you_mean(name, paper_names())}")
-    paper: type[Reproduction] = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").Paper
+    places = _places()
+    if name not in places:
+        raise InputError(f"nothing to reproduce is called {name!r}; {did_you_mean(name, sorted(places))}")
+    paper: type[Reproduction] = importlib.import_module(places[name]).Paper
     return paper
+
+
+def _places() -> dict[str, str]:
+    """Modules by the name of what they reproduce."""
+    packages = [__name__, *(room.papers for place in GAMES.values() if (room := load_room(place)).papers)]
+    modules = (
+        f"{package}.{module.name}"
+        for package in packages
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
+        if module.name not in SHARED
+    )
+    return {module.rpartition(".")[2].replace("_", "-"): module for module in modules}

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gpusched_env.envs.action_fields import ActionFields
-from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_with, fill_mask, numbers_at, plan_of
+from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_with, fill_mask, plan_of, write_meaning
 from gpusched_env.envs.observations import Shown, select
 from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
@@ -21,16 +21,15 @@ from gpusched_env.scenarios.knowledge import StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import (
+    NOTHING,
     Command,
     Launch,
-    Numbers,
     Reject,
     SetPartition,
     Wait,
-    command_of,
-    numbers_of,
 )
-from gpusched_env.scheduling.legality import whole_or
+from gpusched_env.scheduling.commands.partition import whole_or
+from gpusched_env.scheduling.given import GIVEN, command_of, write_numbers
 from gpusched_env.scheduling.view import PendingColumn, View
 
 Streams = Sequence[Stream | StreamKnowledge]
@@ -113,10 +112,11 @@ class ActionLayout(ActionFields):
             return Wait(to_us(to_ps(view.time_us) + max(1, to_ps(wait_us))))
         if name == Serve.NAME:
             raise InputError(f"action {action} sets knobs, it is no command: serve() says which")
-        meaning = numbers_at(*[*self._context(view, shown, streams), action])
-        if meaning[1] < 0:
+        given = np.zeros(1, GIVEN)[0]
+        given["code"] = write_meaning(*[*self._context(view, shown, streams), action, given])
+        if given["code"] == NOTHING:
             raise IllegalCommand(f"action {action}: {self._slice(name).slots} slot {slot} has nothing to {name}")
-        return command_of(Numbers(*meaning))
+        return command_of(given)
 
     def serve(self, action: int) -> Serve | None:
         """What an action says about an interval; ``None``: nothing, it is a command."""
@@ -159,8 +159,10 @@ class ActionLayout(ActionFields):
             command = spelt_out(command, view, streams)
         elif isinstance(command, SetPartition) and whole_or(command.partition, view.sms) == (0, view.sms):
             command = replace(command, partition=None)
-        meaning = tuple(numbers_of(command)[:-1])
-        action = action_with(*[*self._context(view, shown, streams), meaning])
+        given = np.zeros(2, GIVEN)
+        words = given.view(np.int64).reshape(2, -1)
+        write_numbers(command, words[0])
+        action = action_with(*[*self._context(view, shown, streams), given, words])
         return int(action) if action > 0 else None
 
     def describe(self, action: int, tenants: Sequence[str] = ()) -> str:

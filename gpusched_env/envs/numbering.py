@@ -13,7 +13,7 @@ from gpusched_env.compiling import cached, called
 from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import Bools, Floats
 from gpusched_env.envs.slices import SLICE_CODES, SLICES, SLOT_KINDS, Slice, legal, means
-from gpusched_env.scheduling.commands import WAITING
+from gpusched_env.scheduling.commands import NOTHING, WAITING
 
 Ints = NDArray[np.int64]
 
@@ -106,17 +106,18 @@ def fill_mask(
 
 
 @called
-def place_of(rows, action):
-    """Which of :data:`~gpusched_env.envs.slices.SLOT_KINDS` an action is about, and which slot; -1, -1 if none."""
+def part_of(rows, choices, action):
+    """Of an action the row of its slice (-1: none), its slot, and its choice ``a``, ``b``."""
     for s in range(rows.shape[0]):
         behind = action - rows[s, FIRST]
         if 0 <= behind < rows[s, SLOTS] * rows[s, CHOICES]:
-            return rows[s, TABLE], behind // rows[s, CHOICES]
-    return -1, -1
+            choice = rows[s, AT] + behind % rows[s, CHOICES]
+            return s, behind // rows[s, CHOICES], choices[choice, 0], choices[choice, 1]
+    return -1, -1, 0, 0
 
 
 @cached()
-def numbers_at(
+def write_meaning(
     rows: Ints,
     choices: Ints,
     pending_shown: Floats,
@@ -126,24 +127,21 @@ def numbers_at(
     sms: int,
     own: int,
     action: int,
+    given: Any,
 ) -> Any:
-    """What an action means: the command's ``code, target, choice, stream, first, sms``; target -1: an empty slot.
+    """Write the numbers of the command that an action means; returns its code, -1: the slot is empty.
 
     Args:
         rows, choices, pending_shown, running_shown, tenants, cores, sms: as for :func:`fill_mask`.
         own: row of the first of the scheduler's own streams.
-        action: 0 or an action of a slice.
+        action: 0, of which no number is written, or an action of a slice.
+        given: a :data:`~gpusched_env.scheduling.given.GIVEN`, without its code.
     """
-    for s in range(rows.shape[0]):
-        behind = action - rows[s, FIRST]
-        if 0 <= behind < rows[s, SLOTS] * rows[s, CHOICES]:
-            choice = rows[s, AT] + behind % rows[s, CHOICES]
-            target, chosen, stream, first, size = means(
-                rows[s, CODE], pending_shown, running_shown, tenants, cores, sms, own, behind // rows[s, CHOICES],
-                choices[choice, 0], choices[choice, 1],
-            )  # fmt: skip
-            return rows[s, CODE], target, chosen, stream, first, size
-    return WAITING, -1, 0, -1, 0, 0
+    s, slot, a, b = part_of(rows, choices, action)
+    if s < 0:
+        return WAITING
+    known = means(rows[s, CODE], pending_shown, running_shown, tenants, cores, sms, own, slot, a, b, given)
+    return rows[s, CODE] if known else NOTHING
 
 
 @cached()
@@ -156,12 +154,31 @@ def action_with(
     cores: Floats,
     sms: int,
     own: int,
-    meaning: Any,
+    given: Any,
+    words: Ints,
 ) -> int:
-    """The first action that has a meaning, as :func:`numbers_at` gives it; -1 if none has. Arguments as there."""
+    """The first action that means a command; -1 if none does. Arguments as for :func:`write_meaning`, and
+
+    Args:
+        given: two records: the command, with 0 for what are no numbers of it; and one to write.
+        words: the same memory, a line each.
+    """
     for s in range(rows.shape[0]):
-        if rows[s, CODE] == meaning[0]:
+        if rows[s, CODE] == words[0, 0]:
             for action in range(rows[s, FIRST], rows[s, FIRST] + rows[s, SLOTS] * rows[s, CHOICES]):
-                if numbers_at(rows, choices, pending_shown, running_shown, tenants, cores, sms, own, action) == meaning:
+                words[1, :] = 0
+                words[1, 0] = write_meaning(
+                    rows, choices, pending_shown, running_shown, tenants, cores, sms, own, action, given[1]
+                )
+                if same(words):
                     return action
     return -1
+
+
+@called
+def same(words):
+    """Whether both lines are equal."""
+    for number in range(words.shape[1]):  # noqa: SIM110 (Numba has no all() over generators)
+        if words[0, number] != words[1, number]:
+            return False
+    return True

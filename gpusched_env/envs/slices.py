@@ -9,11 +9,12 @@ Where decisions stand for an interval, launching is no action: there is
 tenants can be throttled, decisions for an interval are about the *knobs* of best-effort tenants instead: who sleeps how
 long, and who has which SMs. Where budgets of CPU cores can be set, they are about these.
 
-Of each command there are, in compiled code, the function that says whether an action is legal and the one that says
-which :class:`~gpusched_env.scheduling.commands.Numbers` it means; masks, Python's commands, those of the compiled
+Of each command there are, in compiled code, the function that says whether an action is legal and the one that writes
+which :data:`~gpusched_env.scheduling.given.GIVEN` it means; masks, Python's commands, those of the compiled
 device and the way back from a command to its action are all made of these two. Both take, in this order, the shown
 tables (as for :func:`~gpusched_env.envs.encoding.encode`), the SMs of the GPU, the row of the first of the scheduler's
-own streams, and the action's slot, ``a`` and ``b``.
+own streams, and the action's slot, ``a`` and ``b``. The second one takes the record to write, too: all numbers of its
+command. It returns whether the slot has something that the command could be about.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from gpusched_env.scheduling.commands import (
     COMMANDS,
     MODES,
     ORDERS,
+    OWN_STREAM,
     POLICIES,
     Command,
     Launch,
@@ -54,11 +56,6 @@ Choices = list[tuple[int, int]]
 SlotKind = Literal["pending", "running", "tenant", "core"]
 SLOT_KINDS: Final[tuple[SlotKind, ...]] = get_args(SlotKind)
 
-EMPTY: Final = (-1, 0, -1, 0, 0)
-"""What an action means whose slot has nothing that the command could be about. As all meanings of slices:
-``target, choice, stream, first, sms`` of the command's numbers."""
-OWN_STREAM: Final = -1
-"""``b`` of a launch into the stream that the program launches into."""
 SAVE: Final = MODES.index("save")
 RESET: Final = MODES.index("reset")
 WHOLE: Final = 0
@@ -97,7 +94,7 @@ def partition_first(sms: int, quarters: int, tenant: int) -> int:
     return sms - partition_sms(sms, quarters) if tenant % 2 == 1 else 0
 
 
-# ---- launch: slots are pending launches; a: stream priority, b: number of the scheduler's stream, or its own ---------
+# ---- launch: slots are pending launches; a: stream priority, b: number of the scheduler's stream, -1: its own --------
 
 
 @called
@@ -125,10 +122,13 @@ def _takes_slots(pending, running, slot, priority):
 
 
 @called
-def _launch_means(pending, running, tenants, cores, sms, own, slot, a, b):
-    if pending[slot, ID] == NO_KERNEL:
-        return EMPTY
-    return int(pending[slot, ID]), a, OWN_STREAM if b == OWN_STREAM else own + b, 0, 0
+def _launch_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
+    given.launch = int(pending[slot, ID])
+    given.priority = a
+    given.stream = OWN_STREAM if b == OWN_STREAM else own + b
+    given.first_sm = 0
+    given.sms = 0
+    return pending[slot, ID] != NO_KERNEL
 
 
 def _launch_choices(layout: ActionFields) -> Choices:
@@ -141,11 +141,6 @@ def _launch_choices(layout: ActionFields) -> Choices:
 @called
 def _serve_legal(pending, running, tenants, cores, sms, own, slot, a, b):
     return slot < tenants.shape[0] and tenants[slot, TenantColumn.JOBS_WAITING] > 0.0
-
-
-@called
-def _serve_means(pending, running, tenants, cores, sms, own, slot, a, b):
-    return EMPTY if slot >= tenants.shape[0] else (slot, a, -1, 0, 0)
 
 
 def _serve_choices(layout: ActionFields) -> Choices:
@@ -162,15 +157,16 @@ def _preempt_legal(pending, running, tenants, cores, sms, own, slot, a, b):
 
 
 @called
-def _preempt_means(pending, running, tenants, cores, sms, own, slot, a, b):
+def _preempt_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
     if running[slot, ID] == NO_KERNEL:
-        return EMPTY
-    kernel = int(running[slot, ID])
-    if b == WHOLE:
-        return kernel, a, -1, 0, 0
+        return False
+    given.launch = int(running[slot, ID])
+    given.mode = a
     # The SMs that are freed lie away from those that the kernel's tenant is confined to.
     other_side = int(running[slot, RunningColumn.TENANT]) + 1
-    return kernel, a, -1, partition_first(sms, b, other_side), partition_sms(sms, b)
+    given.first_sm = 0 if b == WHOLE else partition_first(sms, b, other_side)
+    given.sms = 0 if b == WHOLE else partition_sms(sms, b)
+    return True
 
 
 def _preempt_choices(layout: ActionFields) -> Choices:
@@ -211,11 +207,12 @@ def _partition_legal(pending, running, tenants, cores, sms, own, slot, a, b):
 
 
 @called
-def _partition_means(pending, running, tenants, cores, sms, own, slot, a, b):
-    if slot >= tenants.shape[0]:
-        return EMPTY
+def _partition_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
     size = partition_sms(sms, a)
-    return slot, 0, -1, _partition_start(sms, a, slot, b) if size < sms else 0, size if size < sms else 0
+    given.tenant = slot
+    given.first_sm = _partition_start(sms, a, slot, b) if size < sms else 0
+    given.sms = size if size < sms else 0
+    return slot < tenants.shape[0]
 
 
 def _partition_choices(layout: ActionFields) -> Choices:
@@ -243,8 +240,12 @@ def _throttle_legal(pending, running, tenants, cores, sms, own, slot, a, b):
 
 
 @called
-def _throttle_means(pending, running, tenants, cores, sms, own, slot, a, b):
-    return EMPTY if slot >= tenants.shape[0] else (slot, _pause_ps(tenants, slot, a), -1, 0, 0)
+def _throttle_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
+    if slot >= tenants.shape[0]:
+        return False
+    given.tenant = slot
+    given.pause_ps = _pause_ps(tenants, slot, a)
+    return True
 
 
 def _throttle_choices(layout: ActionFields) -> Choices:
@@ -266,8 +267,11 @@ def _budget_legal(pending, running, tenants, cores, sms, own, slot, a, b):
 
 
 @called
-def _budget_means(pending, running, tenants, cores, sms, own, slot, a, b):
-    return EMPTY if slot >= cores.shape[0] else (slot, a, -1, 0, 0)
+def _budget_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
+    given.core = slot
+    given.events = a
+    given.always = 0
+    return slot < cores.shape[0]
 
 
 def _budget_choices(layout: ActionFields) -> Choices:
@@ -287,11 +291,12 @@ def _reject_legal(pending, running, tenants, cores, sms, own, slot, a, b):
 
 
 @called
-def _reject_means(pending, running, tenants, cores, sms, own, slot, a, b):
+def _reject_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
     if slot >= tenants.shape[0] or tenants[slot, TenantColumn.NEWEST_REJECTABLE] < 0.0:
-        return EMPTY
-    column = TenantColumn.OLDEST_REJECTABLE if a == OLDEST else TenantColumn.NEWEST_REJECTABLE
-    return slot, int(tenants[slot, column]), -1, 0, 0
+        return False
+    given.tenant = slot
+    given.job = int(tenants[slot, TenantColumn.OLDEST_REJECTABLE if a == OLDEST else TenantColumn.NEWEST_REJECTABLE])
+    return True
 
 
 def _reject_choices(layout: ActionFields) -> Choices:
@@ -307,8 +312,10 @@ def _reshape_legal(pending, running, tenants, cores, sms, own, slot, a, b):
 
 
 @called
-def _reshape_means(pending, running, tenants, cores, sms, own, slot, a, b):
-    return EMPTY if pending[slot, ID] == NO_KERNEL else (int(pending[slot, ID]), a, -1, 0, 0)
+def _reshape_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
+    given.launch = int(pending[slot, ID])
+    given.form = a
+    return pending[slot, ID] != NO_KERNEL
 
 
 def _reshape_choices(layout: ActionFields) -> Choices:
@@ -340,9 +347,9 @@ def _synchronise_legal(pending, running, tenants, cores, sms, own, slot, a, b):
 
 
 @called
-def _synchronise_means(pending, running, tenants, cores, sms, own, slot, a, b):
+def _synchronise_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
     if not _is_open(pending, slot):
-        return EMPTY
+        return False
     policy, size = a, 1
     if pending[slot, PendingColumn.NEEDS] == NEEDS_SHARE:
         policy = SHARE
@@ -351,8 +358,14 @@ def _synchronise_means(pending, running, tenants, cores, sms, own, slot, a, b):
     elif a == STRIDED:
         columns = pending[producer_of(pending, slot), PendingColumn.COLUMNS]
         size = int(columns // pending[slot, PendingColumn.FOLD])
+    given.launch = int(pending[slot, ID])
+    given.policy = policy
+    given.policy_size = size
     # Loads that need nothing of the producer come first: that costs nothing.
-    return int(pending[slot, ID]), 2 * policy + 1, b // 2, size, b % 2
+    given.reorder = 1
+    given.order = b // 2
+    given.wait_kernel = b % 2
+    return True
 
 
 def _synchronise_choices(layout: ActionFields) -> Choices:
@@ -373,8 +386,8 @@ class Slice:
     """Whose rows its slots are: pending or running launches, tenants, or CPU cores."""
     legal: Callable[..., Any]
     """Compiled: whether an action is legal."""
-    means: Callable[..., Any]
-    """Compiled: what it means."""
+    means: Callable[..., Any] | None
+    """Compiled: writes what it means; none where no device knows the command."""
     choices: Callable[[ActionFields], Choices]
     """What there is to choose for each slot, in order; nothing where the command is not on offer."""
     subject: str
@@ -387,7 +400,7 @@ class Slice:
 
 SLICES: Final = (
     Slice(
-        Serve, "tenant", _serve_legal, _serve_means, _serve_choices, "let {} go first",
+        Serve, "tenant", _serve_legal, None, _serve_choices, "let {} go first",
         lambda a, b: f"{a} launches of all others in flight",
         lambda a, b: f"others_{a}",
     ),
@@ -442,11 +455,11 @@ def _never(code, pending, running, tenants, cores, sms, own, slot, a, b):
 
 
 @called
-def _nothing(code, pending, running, tenants, cores, sms, own, slot, a, b):
-    return EMPTY
+def _nothing(code, pending, running, tenants, cores, sms, own, slot, a, b, given):
+    return False
 
 
-def _either(number, function, otherwise):
+def _legal_or(number, function, otherwise):
     """A compiled function that calls ``function`` for the command of code ``number``, and ``otherwise`` for others."""
 
     @called
@@ -458,10 +471,23 @@ def _either(number, function, otherwise):
     return choose
 
 
+def _means_or(number, function, otherwise):
+    """Likewise."""
+
+    @called
+    def choose(code, pending, running, tenants, cores, sms, own, slot, a, b, given):
+        if code == number:
+            return function(pending, running, tenants, cores, sms, own, slot, a, b, given)
+        return otherwise(code, pending, running, tenants, cores, sms, own, slot, a, b, given)
+
+    return choose
+
+
 legal: Any = _never
 """Whether the action of a command's slice is legal: of its code, and what the slices' own functions take."""
 means: Any = _nothing
-"""What the action of a command's slice means: ``target, choice, stream, first, sms`` of its numbers; likewise."""
+"""Write what the action of a command's slice means; likewise."""
 for _slice in reversed(SLICES):
-    legal = _either(SLICE_CODES[_slice.command], _slice.legal, legal)
-    means = _either(SLICE_CODES[_slice.command], _slice.means, means)
+    legal = _legal_or(SLICE_CODES[_slice.command], _slice.legal, legal)
+    if _slice.means is not None:
+        means = _means_or(SLICE_CODES[_slice.command], _slice.means, means)

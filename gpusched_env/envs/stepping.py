@@ -9,19 +9,20 @@ from __future__ import annotations
 from typing import Final
 
 from gpusched_env.compiling import cached, called, inlined
-from gpusched_env.devices.compiled.access import clients, env_at, problem
+from gpusched_env.devices.compiled.access import clients, env_at, given, problem
 from gpusched_env.devices.compiled.interval import Standing, put_next_command, stand
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
-from gpusched_env.devices.compiled.listing import list_jobs, show_pending, show_pending_at, show_running
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy
+from gpusched_env.devices.compiled.listing import show_pending, show_pending_at, show_running
+from gpusched_env.devices.compiled.views import occupancy
+from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.cores import encode_cores
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.forms import encode_forms
 from gpusched_env.envs.knobs import encode_knobs
-from gpusched_env.envs.numbering import fill_mask, numbers_at, place_of
+from gpusched_env.envs.numbering import CODE, TABLE, fill_mask, part_of, write_meaning
 from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
 from gpusched_env.envs.tiles import encode_gains
@@ -31,7 +32,8 @@ from gpusched_env.planning.lookahead import look_ahead
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.outlook import Outlook
 from gpusched_env.planning.plans import NOBODY, plan_oldest
-from gpusched_env.scheduling.commands import WAITING
+from gpusched_env.scheduling.commands import REJECT, WAITING
+from gpusched_env.scheduling.commands.world import offers
 from gpusched_env.scheduling.cores import all_throttled_us, fill_cores
 from gpusched_env.scheduling.reward import Sum, charge
 
@@ -89,25 +91,27 @@ def take_action(w, e, state):
     if not state.legal[e, action]:
         w.illegal += 1
         action = 0
-    meaning = look_up(w, action, rules, state.episodes.own_streams[e], state.scratch)
-    if rules.interval_ps > 0 and meaning[0] in (SERVE, WAITING):
-        by_plan = meaning[0] == WAITING
-        others = (OTHERS_FREELY if rules.knobs else OTHERS_BY_PLAN) if by_plan else meaning[2]
-        stand(standing_at(state, e), NOBODY if by_plan else meaning[1], others)
+    s, slot, a, _ = part_of(rules.slices, rules.choices, action)
+    code = WAITING if s < 0 else rules.slices[s, CODE]
+    if rules.interval_ps > 0 and code in (SERVE, WAITING):
+        by_plan = code == WAITING
+        others = (OTHERS_FREELY if rules.knobs else OTHERS_BY_PLAN) if by_plan else a
+        stand(standing_at(state, e), NOBODY if by_plan else slot, others)
         progress.until_ps[e] = w.now_ps + max(1, rules.interval_ps)
         dispatch(w, e, state)
     else:
-        act(w, meaning, rules.wait_us)
+        act(w, action, rules, state.episodes.own_streams[e], state.scratch)
 
 
 @called
-def look_up(w, action, rules, own_streams, scratch):
-    """What an action means, as :func:`~gpusched_env.envs.numbering.numbers_at` has it.
+def act(w, action, rules, own_streams, scratch):
+    """Give an environment the command that an action means.
 
     What its slot stands for is found again: to keep it would take more memory than to find it time.
     """
     tenant_rows = scratch.tenants[: problem(w).tenants]
-    kind, slot = place_of(rules.slices, action)
+    s, slot, _, _ = part_of(rules.slices, rules.choices, action)
+    kind = rules.slices[s, TABLE] if s >= 0 else -1
     if kind == PENDING_SLOTS and rules.predicts:
         # What a pair means depends on its producer, too.
         show_pending(w, rules.lookahead, scratch.pending)
@@ -119,10 +123,14 @@ def look_up(w, action, rules, own_streams, scratch):
         fill_tenants(w, tenant_rows)
     elif kind == CORE_SLOTS:
         fill_cores(w, scratch.cores)
-    return numbers_at(
+    command = given(w)
+    command.code = write_meaning(
         rules.slices, rules.choices, scratch.pending, scratch.running, tenant_rows, scratch.cores, problem(w).sms,
-        own_streams, action,
+        own_streams, action, command,
     )  # fmt: skip
+    if command.code == WAITING:
+        # At least a picosecond: waiting may not stop the clock.
+        command.until_ps = w.now_ps + max(1, to_ps(rules.wait_us))
 
 
 @called
@@ -200,15 +208,6 @@ def to_serve(reason):
 
 
 @called
-def act(w, meaning, wait_us):
-    """Give an environment a command in numbers, as :func:`~gpusched_env.envs.numbering.numbers_at` has them."""
-    w.command, w.command_target, w.command_choice, w.command_stream, w.command_first, w.command_sms = meaning
-    if w.command == WAITING:
-        # At least a picosecond: waiting may not stop the clock.
-        w.command_until_ps = w.now_ps + max(1, to_ps(wait_us))
-
-
-@called
 def dispatch(w, e, state):
     """Give an environment the next command by the decision that stands, or the wait until the end of the interval."""
     put_next_command(
@@ -227,9 +226,7 @@ def standing_at(state, e):
 @called
 def outlook_at(w, episodes, e):
     """Of an environment's tenants."""
-    return Outlook(
-        episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e], problem(w).rejects == 1
-    )
+    return Outlook(episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e], offers(w, REJECT))
 
 
 @called

@@ -1,7 +1,7 @@
 """Games: kinds of problems, and the rooms that know them.
 
 Kernels of tenants that share a GPU are the game of all scenarios. Each other game has a line in :data:`GAMES`: its name
-goes where a scenario's does. Rooms above this one are named as text and imported when they are asked for.
+goes where a scenario's does. What is above this module is named as text and imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rooms:
     """Where the parts of a game are, each as ``module:Name``."""
 
@@ -21,6 +21,10 @@ class Rooms:
     """A :class:`gpusched_env.agents.training.trainer.Trainer`."""
     game: str
     """A :class:`gpusched_env.experiments.games.game.Game`."""
+    film: str = ""
+    """A function that writes the documentation's film of it to a path."""
+    papers: str = ""
+    """A package of papers about it, as :mod:`gpusched_env.experiments.papers` is: without a name."""
 
 
 KERNELS: Final = Rooms(
@@ -30,31 +34,22 @@ KERNELS: Final = Rooms(
 )
 """Of all scenarios."""
 GAMES: Final = {
-    "DynamicParallelism": Rooms(
-        env="gpusched_env.envs.dynamic_parallelism.env:DynamicParallelismEnv",
-        trainer="gpusched_env.agents.dynamic_parallelism.trainer:TRAINER",
-        game="gpusched_env.experiments.dynamic_parallelism.game:GAME",
-    ),
-    "TaskQueue": Rooms(
-        env="gpusched_env.envs.task_queues.env:TaskQueueEnv",
-        trainer="gpusched_env.agents.task_queues.trainer:TRAINER",
-        game="gpusched_env.experiments.task_queues.game:GAME",
-    ),
-    "Fleet": Rooms(
-        env="gpusched_env.envs.fleet.env:FleetEnv",
-        trainer="gpusched_env.agents.fleet.trainer:TRAINER",
-        game="gpusched_env.experiments.fleet.game:GAME",
-    ),
+    "DynamicParallelism": "gpusched_env.games.child_launches.room:ROOM",
+    "TaskQueue": "gpusched_env.games.task_queues.room:ROOM",
+    "Fleet": "gpusched_env.games.fleet.room:ROOM",
 }
-"""By name, those whose problems are no scenarios."""
+"""By name, those whose problems are no scenarios: where their :class:`Rooms` are."""
 
 
 def rooms_of(problem: object) -> Rooms:
     """The rooms of a game's name; of a scenario, or a scenario's name or file: those of kernels."""
-    return GAMES.get(problem, KERNELS) if isinstance(problem, str) else KERNELS
+    if not isinstance(problem, str) or problem not in GAMES:
+        return KERNELS
+    found: Rooms = load_room(GAMES[problem])
+    return found
 
 
 def load_room(place: str) -> Any:
-    """What a field of :class:`Rooms` names."""
+    """What stands at a place ``module:Name``, as :data:`GAMES` and the fields of :class:`Rooms` have them."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -2,8 +2,8 @@
 
 A class declares in ``reads`` the words for what its decisions depend on, with any of its options. Published systems
 differ in it: some know only who issued a launch, others how long each kernel takes and what it needs, or the very end
-of every kernel. Tables show it beside what a scheduler may do (``commands``). :mod:`.disturbed` hides parts from a
-scheduler, which proves what is declared.
+of every kernel. Tables show it beside what a scheduler may do (``commands``). A test hides parts from each scheduler,
+which proves what is declared.
 
 What no word stands for is open to everyone: which launches are pending (id, tenant, identity, stream, when they were
 issued, whether they may be launched or were preempted), partitions, the time, the GPU, and what the scenario offers.

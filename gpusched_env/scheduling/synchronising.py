@@ -1,7 +1,7 @@
 """Pairs of kernels that a scheduler synchronises tile by tile: their numbers, and whether a policy is strong enough.
 
 What the tiles of a consumer need is the program's (:class:`~gpusched_env.workload.workload.TileNeeds`), what they wait
-for the scheduler's (:class:`~gpusched_env.scheduling.commands.TilePolicy`). The latter must cover the former.
+for the scheduler's (:class:`~gpusched_env.scheduling.tile_policy.TilePolicy`). The latter must cover the former.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gpusched_env.hardware import tiles as laws
 from gpusched_env.hardware.tiles import Pair
-from gpusched_env.scheduling.commands import POLICIES, TilePolicy
+from gpusched_env.scheduling.tile_policy import POLICIES, TilePolicy
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import TileNeeds
 

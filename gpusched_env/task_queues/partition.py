@@ -14,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph
+from gpusched_env.workload.graphs import Graph
 
 Partition = Literal["vertices", "edges", "random"]
 PARTITIONS: Final = ("vertices", "edges", "random")

@@ -14,7 +14,7 @@ from gpusched_env.hardware.task_machine import V100, TaskMachine
 from gpusched_env.task_queues.applications import BFS, COLOURING, PAGERANK, UNREACHED, Data
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.partition import PARTITIONS, Partition, owners, touched
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph
+from gpusched_env.workload.graphs import Graph
 
 Application = Literal["bfs", "pagerank", "colouring"]
 KINDS: Final[dict[str, int]] = {"bfs": BFS, "pagerank": PAGERANK, "colouring": COLOURING}

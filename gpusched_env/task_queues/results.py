@@ -6,7 +6,7 @@ import numpy as np
 
 from gpusched_env.task_queues.applications import UNREACHED, Data
 from gpusched_env.task_queues.problem import TaskProblem
-from gpusched_env.workload.dynamic_parallelism.bfs import breadth_first_search
+from gpusched_env.workload.graphs import levels
 
 ROUNDING = 1e-9
 """Of ranks, per unit."""
@@ -21,7 +21,7 @@ def fault_of(problem: TaskProblem, data: Data) -> str:
     """
     graph = problem.graph
     if problem.application == "bfs":
-        level = breadth_first_search(graph, problem.source).level
+        level = levels(graph, problem.source)
         wrong = np.flatnonzero(np.where(level < 0, UNREACHED, level) != data.level)
         return f"depth of vertex {wrong[0]} is {data.level[wrong[0]]}, not {level[wrong[0]]}" if len(wrong) else ""
     if problem.application == "colouring":

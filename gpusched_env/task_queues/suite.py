@@ -10,7 +10,7 @@ import numpy as np
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.task_queues.problem import Application, TaskProblem
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph, citation, kronecker
+from gpusched_env.workload.graphs import Graph, citation, kronecker
 from gpusched_env.workload.task_queues.graphs import hubs, mesh, road, web
 
 POLLS: Final = 50

@@ -17,11 +17,6 @@ import numpy as np
 import yaml
 
 from gpusched_env import compare
-from gpusched_env.agents.dynamic_parallelism.policy_file import (
-    LaunchPolicyInfo,
-    read_launch_policy,
-)
-from gpusched_env.agents.dynamic_parallelism.rule import SHAPES
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.game_policy import write_game_policy
 from gpusched_env.agents.model_file import read_model
@@ -32,15 +27,19 @@ from gpusched_env.agents.training.folder import Checkpoints, read_record
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.dynamic_parallelism.fuzz.case import LaunchCounterexample
-from gpusched_env.experiments.dynamic_parallelism.fuzz.draw import draw_launches
 from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample
 from gpusched_env.experiments.load_curve.load import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.sweep import local
-from gpusched_env.experiments.tuning.search import tune
+from gpusched_env.games.child_launches.agents.policy_file import (
+    LaunchPolicyInfo,
+    read_launch_policy,
+)
+from gpusched_env.games.child_launches.agents.rule import SHAPES
+from gpusched_env.games.child_launches.experiments.fuzz.case import LaunchCounterexample
+from gpusched_env.games.child_launches.experiments.fuzz.draw import draw_launches
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up, written
 from tests.attacks.mutations import NASTY, garbled
@@ -153,6 +152,8 @@ def sweeps(folder: Path) -> dict[str, Trial]:
 
 def resumed(folder: Path) -> dict[str, Trial]:
     """Result files that are gone on from, and counterexamples that are played again."""
+    from gpusched_env.experiments.tuning.search import tune
+
     ranking, tuning = folder / "ranking.json", folder / "tuning.json"
     rank("Toy", ["sjf", "fifo"], 2, ranking, workers=1)
     loaded_scenario = load_scenario("PriorityFill", horizon_us=5_000.0)

@@ -12,12 +12,12 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.forms import encode_forms
-from gpusched_env.envs.numbering import fill_mask, numbers_at, plan_of
+from gpusched_env.envs.numbering import fill_mask, plan_of, write_meaning
 from gpusched_env.envs.observations import ObservationEncoder, scalars
 from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.planning.tiles import SCRATCH
 from gpusched_env.scenarios.stream import Stream
-from gpusched_env.scheduling.commands import numbers_of
+from gpusched_env.scheduling.given import GIVEN, write_numbers
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 LAYOUT = ActionLayout(
@@ -56,9 +56,10 @@ def observe(
         encode_forms(pending[e], SMS, scratch, out[0][e])
         fill_mask(slices, choices, pending[e], running[e], table, table[:0], SMS, masks[e])
         for action in range(masks.shape[1]):
-            meaning = numbers_at(slices, choices, pending[e], running[e], table, table[:0], SMS, 7, action)
-            for number in range(6):
-                meanings[e, action, number] = meaning[number]
+            meaning = meanings[e, action]
+            meaning.code = write_meaning(
+                slices, choices, pending[e], running[e], table, table[:0], SMS, 7, action, meaning
+            )
 
 
 def test_a_batch_gets_what_single_views_get(random_view: Callable[[int, int], View]) -> None:
@@ -87,13 +88,15 @@ def test_a_batch_gets_what_single_views_get(random_view: Callable[[int, int], Vi
     masks = np.zeros((count, LAYOUT.n), np.bool_)
     values = np.array([scalars(view) for view in views])
     plan = plan_of(LAYOUT)
-    meanings = np.zeros((count, LAYOUT.n, 6), np.int64)
+    meanings = np.zeros((count, LAYOUT.n), GIVEN)
     observe(pending, running, tenants, in_use, values, plan.rows, plan.choices, out, masks, meanings, np.zeros(SCRATCH))
     streams = (*[Stream(0, 0)] * 7, Stream(-1, 0))
     for e, view in enumerate(views):
         np.testing.assert_array_equal(masks[e], LAYOUT.mask(view))
         for action in np.flatnonzero(masks[e])[1:].tolist():
             command = LAYOUT.decode(action, view, wait_us=1.0, streams=streams)
-            assert tuple(meanings[e, action].tolist()) == numbers_of(command)[:6]
+            given = np.zeros(1, GIVEN)
+            write_numbers(command, given.view(np.int64))
+            assert meanings[e, action] == given[0]
         for table, (name, expected) in zip(out, encoder.encode(view).items(), strict=True):
             np.testing.assert_array_equal(table[e], expected, err_msg=name)

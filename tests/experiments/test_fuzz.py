@@ -24,7 +24,7 @@ from gpusched_env.experiments.fuzz.case import (
 )
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
-from gpusched_env.experiments.fuzz.moves import PreemptMove
+from gpusched_env.experiments.fuzz.moves.preempt import PreemptMove
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, write_counterexamples
 from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample, write_counterexample
 from gpusched_env.experiments.fuzz.tally import FuzzTally

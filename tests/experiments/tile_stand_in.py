@@ -77,7 +77,7 @@ class TileGpu:
             cuda=SimpleNamespace(Stream=Stream, Event=lambda disable_timing: event, get_current_stream=lambda: NULL)
         )
 
-    def kernels(self, file: str, options: tuple[str, ...]) -> Any:
+    def kernels(self, package: str, file: str, options: tuple[str, ...]) -> Any:
         assert (file, options) == ("tiles.cu", ("-std=c++17",))
         return SimpleNamespace(get_function=lambda name: Kernel(self, name))
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 from gpusched_env.hardware import (
     co_location,
@@ -26,31 +21,23 @@ from gpusched_env.hardware import (
     timing,
 )
 from gpusched_env.hardware import task_queues as task_laws
-from gpusched_env.hardware import warps as warp_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
 from gpusched_env.hardware.matrix_products import Product, ProductCosts
 from gpusched_env.hardware.tiles import Pair
+from tests.hardware.laws import amount, check_law, few, laws_of, share, some, times_ps
 
 NOT_LAWS = {"sm_order", "board_power_w", "energy_of_load_j", "queue_count"}
 """Functions of a whole specification."""
 
-some = st.floats(1e-3, 1e6)
-share = st.floats(0.0, 1.0)
 rho = st.one_of(st.just(0.0), st.floats(1e-4, 0.98))
 idle = rho.map(lambda value: math.log1p(-value))
 warps = st.integers(1, 256).map(lambda count: count / 4)
-amount = st.integers(1, 1 << 18)
-few = st.integers(0, 4096)
 switch = st.sampled_from([0.0, 1.0])
 sums = st.builds(Warps, st.one_of(st.just(0.0), st.floats(1e-3, 64.0)), st.floats(0.0, 64.0), st.floats(-200.0, -1e-3))
 sharing = st.builds(
     Sharing, st.floats(0.0, 64.0), st.floats(-200.0, 0.0), st.floats(1e-3, 1.0), st.floats(1.0, 64.0), share, switch
 )
 traffic = st.builds(Traffic, st.floats(0.0, 1e6), st.floats(0.0, 64.0))
-
-
-demands = st.integers(0, 1 << 62)
-times_ps = st.integers(0, 1 << 50)
 
 
 @st.composite
@@ -104,11 +91,6 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "power_w": st.tuples(few, some, some, some, some, some),
     "state_bytes": st.tuples(amount, amount, amount),
     "save_us": st.tuples(st.one_of(amount, some), some),
-    "cycles_to_ps": st.tuples(some, some),
-    "demand": st.tuples(some, some),
-    "stretch": st.tuples(demands, some, demands, some, demands),
-    "clock_now": st.tuples(some, times_ps, share, times_ps),
-    "time_of": st.tuples(some, some, times_ps, st.floats(1e-6, 1.0), times_ps),
     "bands": st.tuples(pairs),
     "semaphores_a_band": st.tuples(pairs),
     "semaphores": st.tuples(pairs),
@@ -155,32 +137,11 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for module in (
-        co_location, contention, matrix_products, placement, power, queues, shared_memory, task_laws, tiles, timing,
-        warp_laws,
-    ):  # fmt: skip
-        for name, value in inspect.getmembers(module, inspect.isfunction):
-            if value.__module__ == module.__name__ and name not in NOT_LAWS:
-                yield name, value
-
-
-def bits(value: Any) -> list[tuple[str, bytes]]:
-    """A number, or those of a tuple, exactly."""
-    if isinstance(value, tuple):
-        return [number for part in value for number in bits(part)]
-    return [(type(value).__name__, struct.pack("<d", value))]
-
-
-def compiled(law: Callable[..., Any]) -> Callable[..., Any]:
-    @njit
-    def call(*args: Any) -> Any:
-        return law(*args)
-
-    return call
-
-
-def as_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(np.array(value) if isinstance(value, list) else value for value in args)
+    for name, law in laws_of(
+        co_location, contention, matrix_products, placement, power, queues, shared_memory, task_laws, tiles, timing
+    ):
+        if name not in NOT_LAWS:
+            yield name, law
 
 
 def test_all_laws_have_arguments() -> None:
@@ -189,14 +150,7 @@ def test_all_laws_have_arguments() -> None:
 
 @pytest.mark.parametrize(("name", "law"), list(laws()))
 def test_plain_and_compiled_are_equal(name: str, law: Callable[..., Any]) -> None:
-    call = compiled(law)
-
-    @settings(deadline=None)
-    @given(LAWS[name])
-    def check(args: tuple[Any, ...]) -> None:
-        assert bits(law(*args)) == bits(call(*as_arrays(args)))
-
-    check()
+    check_law(law, LAWS[name])
 
 
 def test_a_cohort_is_a_row_of_the_sum() -> None:

@@ -27,7 +27,6 @@ import numpy as np
 import yaml
 from typer.testing import CliRunner
 
-from gpusched_env.agents.dynamic_parallelism.policy_file import read_launch_policy
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.fleet.policy_file import read_fleet_policy
 from gpusched_env.agents.manifest import check_agent
@@ -47,10 +46,10 @@ from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import encode_curves, gather, read_curves
 from gpusched_env.experiments.results.figure import curves_svg
+from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.workload.task_queues.graph_files import read_graph
 from gpusched_env.workload.workload import encode_workload
 from tests.experiments import test_calibrate, test_carried, test_validate
 from tests.experiments.trainings import training
@@ -307,7 +306,7 @@ def policies(folder: Path) -> None:
     check_agent(folder, "PriorityFill")
 
 
-# ---- fleets, graphs -------------------------------------------------------------------------------------
+# ---- fleets ---------------------------------------------------------------------------------------------
 
 SMALL = ("fleet", "--days", 0.02, "--gpus", 4, "--dispatchers", "first-fit")
 
@@ -319,16 +318,6 @@ def write_pai(folder: Path) -> None:
 
 def write_philly(folder: Path) -> None:
     (folder / "log.json").write_text(json.dumps(test_traces.philly()))
-
-
-def write_graphs(folder: Path) -> None:
-    (folder / "graph.mtx").write_text("%%MatrixMarket matrix coordinate pattern\n3 3 2\n1 2\n2 3\n")
-    (folder / "graph.gr").write_text("p sp 3 2\na 1 2 5\na 2 3 5\n")
-
-
-def graphs(folder: Path) -> None:
-    for file in sorted(folder.glob("graph.*")):
-        read_graph(file)
 
 
 ATTACKED: dict[str, Attacked] = {
@@ -360,7 +349,6 @@ ATTACKED: dict[str, Attacked] = {
         write_pai, lambda folder: command(*SMALL, "--pai", folder / "instances.csv", folder / "sensors.csv")
     ),
     "philly": Attacked(write_philly, lambda folder: command(*SMALL, "--philly", folder / "log.json")),
-    "graphs": Attacked(write_graphs, graphs),
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gpusched_env.task_queues.applications import UNREACHED, Data
 from gpusched_env.task_queues.problem import Application, TaskProblem
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph, citation, kronecker
+from gpusched_env.workload.graphs import Graph, citation, kronecker
 from gpusched_env.workload.task_queues.graphs import hubs, mesh, road, web
 
 ROAD, HOLLYWOOD, SOCIAL, WEB, MESH, HUBS = "road", "hollywood", "social", "web", "mesh", "hubs"

@@ -14,7 +14,7 @@ from gpusched_env.hardware.task_machine import TaskMachine
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.partition import Partition
 from gpusched_env.task_queues.problem import Application, TaskProblem
-from gpusched_env.workload.dynamic_parallelism.graphs import simple_graph
+from gpusched_env.workload.graphs import simple_graph
 
 FORMAT: Final = "gpusched-fuzz-tasks/1"
 Vertices = Annotated[int, Meta(ge=1, le=4096)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.memory import columns, places, records
+from gpusched_env.scheduling.given import GIVEN
 
 env_at = records(layout.ENV, "env")
 _problem = records(layout.PROBLEM, "problem")
@@ -16,6 +17,7 @@ _variant = records(layout.VARIANT, "variant")
 _number = records(layout.NUMBER, "number")
 _real = records(layout.REAL, "real")
 _stream_row = records(layout.STREAM_ROW, "stream_row")
+_engine = records(layout.COPY_ENGINE)
 _client = records(layout.CLIENT, "client")
 _thread = records(layout.THREAD, "thread")
 _mark = records(layout.MARK, "mark")
@@ -43,6 +45,7 @@ _row = records(layout.ROW, "row")
 _log = places(layout.LOG, "log")
 _core = records(layout.CORE, "core")
 _process = records(layout.PROCESS, "process")
+_given = records(GIVEN, "given")
 word = records(layout.WORD)
 """Word of a set of SMs, by the set's address."""
 _set = places(layout.WORD, "word")
@@ -130,6 +133,12 @@ def outbox(w, i):
 
 
 @inlined
+def engines(w, number):
+    """A copy engine."""
+    return _engine(w.address + layout.ENGINES_AT, number)
+
+
+@inlined
 def clients(w, tenant):
     return _client(w.clients_at, tenant)
 
@@ -163,6 +172,12 @@ def cores(w, c):
 @inlined
 def processes(w, p):
     return _process(w.processes_at, p)
+
+
+@inlined
+def given(w):
+    """The command that is to be carried out (:data:`~gpusched_env.scheduling.given.GIVEN`)."""
+    return _given(w.given_at, 0)
 
 
 @inlined

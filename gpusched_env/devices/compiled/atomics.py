@@ -11,8 +11,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
+
+from gpusched_env.numba_internals import cgutils
 
 ORDER = "seq_cst"
 PAUSES = {"x86_64": ("llvm.x86.sse2.pause", ()), "AMD64": ("llvm.x86.sse2.pause", ())} | dict.fromkeys(

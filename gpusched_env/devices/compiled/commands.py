@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     clients,
     flight_of,
+    given,
     grids,
     launches,
     problem,
@@ -33,58 +36,65 @@ from gpusched_env.devices.compiled.tiles import synchronise
 from gpusched_env.devices.compiled.timing import arm_preemption
 from gpusched_env.devices.rules.logs import log_decision
 from gpusched_env.scheduling.commands import (
+    COMMANDS,
     LAUNCH,
     NOTHING,
+    OWN_STREAM,
     PREEMPT,
     REJECT,
     RESHAPE,
     SET_BUDGET,
     SET_PARTITION,
-    STREAM_S_OWN,
+    STREAM_S_PRIORITY,
     SYNCHRONISE,
     THROTTLE,
+    WAITING,
 )
 from gpusched_env.workload.cores.ticking import set_budget as give_budget
 from gpusched_env.workload.host import delay
 from gpusched_env.workload.host import reject as reject_job
 from gpusched_env.workload.host import throttle as throttle_host
 
-
-@inlined
-def charge(w):
-    """Charge the host time of one decision; returns when its command takes effect."""
-    w.busy_until_ps = max(w.busy_until_ps, w.now_ps) + problem(w).decision_ps
-    return w.busy_until_ps
+OF_LAUNCHES: Final = sum(1 << code for code, command in enumerate(COMMANDS) if "launch" in command.NUMBERS)
+"""Codes of commands that are about a launch, a bit for each."""
+ONCE: Final = sum(1 << code for code, command in enumerate(COMMANDS) if command.ONCE)
+"""Codes of those that are legal once at an instant."""
 
 
 @called
 def carry_out(w):
-    """Carry out the command that stands in the environment; it is legal."""
-    kind = w.command
-    w.command = NOTHING
-    w.awake = 1
+    """Carry out the command that an environment was given; it is legal."""
+    command = given(w)
+    code = command.code
+    command.code = NOTHING
     w.commands += 1
-    if kind == LAUNCH:
-        launch(w)
-    elif kind == PREEMPT:
-        preempt(w)
-    elif kind == SET_PARTITION:
-        set_partition(w, w.command_target, w.command_first, w.command_sms)
-    elif kind == REJECT:
-        reject(w, w.command_target, w.command_choice)
-    elif kind == SYNCHRONISE:
-        synchronise_tiles(w)
-    elif kind == RESHAPE:
-        reshape(w, w.command_target, w.command_choice)
-    elif kind == THROTTLE:
-        throttle(w, w.command_target, w.command_choice)
-    elif kind == SET_BUDGET:
-        set_budget(w, w.command_target, w.command_choice, w.command_first)
-    else:
+    # It takes effect when the host time of all decisions so far is spent.
+    w.busy_until_ps = max(w.busy_until_ps, w.now_ps) + problem(w).decision_ps
+    if code == WAITING:
         w.awake = 0
         # At least a picosecond: no sequence of commands stops the clock.
-        w.timer_ps = max(w.now_ps + 1, w.command_until_ps)
-        charge(w)
+        w.timer_ps = max(w.now_ps + 1, command.until_ps)
+        return
+    w.awake = 1
+    if (ONCE >> code) & 1 == 1:
+        w.once_ps = w.now_ps
+    log_decision(w, code, command.launch if (OF_LAUNCHES >> code) & 1 == 1 else NONE)
+    if code == LAUNCH:
+        launch(w, command)
+    elif code == PREEMPT:
+        preempt(w, command)
+    elif code == SET_PARTITION:
+        set_partition(w, command.tenant, command.first_sm, command.sms)
+    elif code == REJECT:
+        reject(w, command.tenant, command.job)
+    elif code == SYNCHRONISE:
+        synchronise_tiles(w, command)
+    elif code == RESHAPE:
+        reshape(w, command.launch, command.form)
+    elif code == THROTTLE:
+        throttle(w, command.tenant, command.pause_ps)
+    elif code == SET_BUDGET:
+        set_budget(w, command.core, command.events, command.always)
 
 
 @inlined
@@ -96,33 +106,32 @@ def own_priority(w, launch):
 
 
 @called
-def launch(w):
+def launch(w, command):
     """Hand a pending launch to its stream."""
-    slot = find_pending(w, w.command_target)
+    slot = find_pending(w, command.launch)
     kernel = launches(w, slot)
     client = clients(w, kernel.tenant)
     again = kernel.flight != NONE
     if not again:
         if is_windowed(w, kernel):
-            take_stream(w, kernel, w.command_stream)
+            take_stream(w, kernel, command.stream)
         else:
-            kernel.stream = w.command_stream if w.command_stream != NONE else kernel.row
-    kernel.priority = own_priority(w, kernel) if w.command_choice == STREAM_S_OWN else w.command_choice
+            kernel.stream = command.stream if command.stream != OWN_STREAM else kernel.row
+    kernel.priority = own_priority(w, kernel) if command.priority == STREAM_S_PRIORITY else command.priority
     kernel.partition_first = client.partition_first
     kernel.partition_sms = client.partition_sms
     if kernel.stream != NONE and stream_rows(w, kernel.stream).mask_sms > 0:
         kernel.partition_first = stream_rows(w, kernel.stream).mask_first
         kernel.partition_sms = stream_rows(w, kernel.stream).mask_sms
-    if w.command_sms > 0:
-        whole = w.command_sms == problem(w).sms
-        first = 0 if whole else w.command_first
-        if w.begun == 1 and (first != kernel.partition_first or w.command_sms != kernel.partition_sms):
-            w.busy_until_ps = max(w.busy_until_ps, w.now_ps) + problem(w).partition_change_ps
+    if command.sms > 0:
+        whole = command.sms == problem(w).sms
+        first = 0 if whole else command.first_sm
+        if w.begun == 1 and (first != kernel.partition_first or command.sms != kernel.partition_sms):
+            w.busy_until_ps += problem(w).partition_change_ps
         kernel.partition_first = first
-        kernel.partition_sms = w.command_sms
+        kernel.partition_sms = command.sms
     w.begun = 1
-    log_decision(w, LAUNCH, kernel.id)
-    launch_at(w, slot, charge(w), again)
+    launch_at(w, slot, w.busy_until_ps, again)
 
 
 @called
@@ -149,21 +158,18 @@ def launch_at(w, slot, at_ps, again):
 
 
 @called
-def preempt(w):
+def preempt(w, command):
     """Take a running kernel off the GPU, or off some SMs."""
-    slot = find_started(w, w.command_target)
+    slot = find_started(w, command.launch)
     kernel = launches(w, slot)
     flight = flight_of(w, kernel)
     flight.preempting = 1
-    flight.mode = w.command_choice
-    flight.save_first = w.command_first
-    flight.save_sms = w.command_sms
+    flight.mode = command.mode
+    flight.save_first = command.first_sm
+    flight.save_sms = command.sms
     flight.preempted_ps = w.now_ps
-    w.once_ps = w.now_ps
-    log_decision(w, PREEMPT, kernel.id)
-    effect_ps = charge(w)
-    if effect_ps > w.now_ps:
-        arm_preemption(w, slot, effect_ps, PREEMPTION_BEGINS)
+    if w.busy_until_ps > w.now_ps:
+        arm_preemption(w, slot, w.busy_until_ps, PREEMPTION_BEGINS)
     else:
         begin_preemption(w, slot)
 
@@ -172,13 +178,10 @@ def preempt(w):
 def set_partition(w, tenant, first, sms):
     """Confine a tenant's later launches to some SMs (0: all of them, which are no confinement)."""
     client = clients(w, tenant)
-    log_decision(w, SET_PARTITION, NONE)
     whole = sms == 0 or sms == problem(w).sms
     client.partition_first = 0 if whole else first
     client.partition_sms = problem(w).sms if whole else sms
     client.partitioned_ps = w.now_ps
-    w.once_ps = w.now_ps
-    charge(w)
     if w.begun == 1:
         # Partitions made before the first launch are set-up; later ones keep the scheduler's host busy.
         w.busy_until_ps += problem(w).partition_change_ps
@@ -186,12 +189,10 @@ def set_partition(w, tenant, first, sms):
 
 
 @called
-def synchronise_tiles(w):
+def synchronise_tiles(w, command):
     """Let the tiles of a pending kernel wait for those of its producer."""
-    slot = find_pending(w, w.command_target)
-    log_decision(w, SYNCHRONISE, w.command_target)
-    charge(w)
-    synchronise(w, slot, w.command_choice // 2, w.command_first, w.command_stream, w.command_choice % 2, w.command_sms)
+    slot = find_pending(w, command.launch)
+    synchronise(w, slot, command.policy, command.policy_size, command.order, command.reorder, command.wait_kernel)
     producer = launches(w, tilings(w, slot).producer)
     if producer.flight != NONE and flight_of(w, producer).grid != NONE:
         # It is resident, and none of its blocks has started.
@@ -201,38 +202,27 @@ def synchronise_tiles(w):
 
 
 @called
-def reshape(w, target, form):
+def reshape(w, id_, form):
     """Let a pending kernel do its work in another form."""
-    log_decision(w, RESHAPE, target)
-    charge(w)
-    kernel = launches(w, find_pending(w, target))
+    kernel = launches(w, find_pending(w, id_))
     kernel.identity = form_of(w, kernel.identity, form)
 
 
 @called
 def throttle(w, tenant, pause_ps):
     """Let a tenant's host sleep before each job."""
-    log_decision(w, THROTTLE, NONE)
-    w.once_ps = w.now_ps
-    charge(w)
     throttle_host(w, tenant, pause_ps)
 
 
 @called
 def set_budget(w, c, events, always):
     """Give a core of the CPU another budget."""
-    log_decision(w, SET_BUDGET, NONE)
-    w.once_ps = w.now_ps
-    charge(w)
     give_budget(w, c, events, always)
 
 
 @called
 def reject(w, tenant, number):
     """Give a job up."""
-    log_decision(w, REJECT, NONE)
-    w.once_ps = w.now_ps
-    charge(w)
     reject_job(w, tenant, number)
     vanish(w, tenant, number)
     # Blocks may have waited for the tiles of a launch that vanished.

@@ -6,22 +6,21 @@ import threading
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
-from gpusched_env.devices.compiled.entry import command as give_command
-from gpusched_env.devices.compiled.entry import compile_units, tenant_comes, tenant_goes
+from gpusched_env.devices.compiled.entry import compile_units, drive, tenant_comes, tenant_goes
 from gpusched_env.devices.compiled.snapshot_view import BUILDERS
+from gpusched_env.devices.rules.deadlock import deadlock
 from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
-from gpusched_env.scheduling.commands import NOTHING, Command, Numbers, numbers_of
+from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.given import write_numbers
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.one_thread import alone
 from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import View
-
-NO_COMMAND = Numbers(NOTHING)
 
 
 class CompiledDevice:
@@ -116,13 +115,14 @@ class CompiledDevice:
             IllegalCommand: names the command and why it is not legal now.
         """
         legal = check(command, self._look(), self.arena.problem, self.arena.operation_of)
-        self._drive(numbers_of(legal), running=False)
+        write_numbers(legal, self.arena.given)
+        self._drive(running=False)
         self._showing.change()
 
     @alone
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
-        reason = self._drive(NO_COMMAND, running=True)
+        reason = self._drive(running=True)
         if reason == layout.DEADLOCK:
             raise self.deadlock()
         return self._look().view() if reason == layout.DECIDE else None
@@ -136,13 +136,12 @@ class CompiledDevice:
             self._place = place
         return self._showing
 
-    def _drive(self, command: Numbers, *, running: bool) -> int:
+    def _drive(self, *, running: bool) -> int:
         while True:
-            reason = int(give_command(self.arena.address, self._drive_at, *command, running))
+            reason = int(drive(self.arena.address, self._drive_at, running))
             if reason in (layout.OVER, layout.DECIDE, layout.DEADLOCK, layout.IDLE):
                 return reason
             self.arena.serve(reason)
-            command = NO_COMMAND
 
     @alone
     def view(self) -> View:
@@ -151,20 +150,8 @@ class CompiledDevice:
 
     def deadlock(self) -> DeadlockError:
         """The error that says what waits for what."""
-        pending, running = self.view().pending, self.view().running
-        waiting = []
-        for tenant, (program, client) in enumerate(zip(self.arena.problem.programs, self.arena.clients, strict=True)):
-            if client["outstanding"]:
-                kernels = pending.id[pending.tenant == tenant].astype(int).tolist()[:3]
-                waiting.append(
-                    f"tenant {program.tenant.name}: {client['outstanding']} operations unfinished, "
-                    + (f"kernels {kernels} wait for a launch" if kernels else "none waits for the scheduler")
-                )
-        blocked = running.id.astype(int).tolist()[:5]
-        if blocked:
-            waiting.append(f"launched but unfinished: {blocked}")
-        waiting += self.arena.held()
-        return DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: " + "; ".join(waiting))
+        arena = self.arena
+        return deadlock(arena.problem, self.view(), arena.clients["outstanding"].tolist(), arena.held())
 
     # ---- snapshots -------------------------------------------------------------------------------
 

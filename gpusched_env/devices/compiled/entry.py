@@ -7,7 +7,7 @@ import functools
 from numba import types
 
 from gpusched_env.compiling import cached, cached_callback, inlined
-from gpusched_env.devices.compiled.access import contexts, env_at, flight_of, launches, outbox, problem
+from gpusched_env.devices.compiled.access import contexts, env_at, flight_of, given, launches, outbox, problem
 from gpusched_env.devices.compiled.building import ELSEWHERE, await_building, start_building
 from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
@@ -17,10 +17,10 @@ from gpusched_env.devices.compiled.external import end_reported, left_reported, 
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.layout import IDLE, NONE, OVER
-from gpusched_env.devices.compiled.listing import list_dependencies, list_jobs, list_pending, list_running
+from gpusched_env.devices.compiled.listing import list_dependencies, list_pending, list_running
 from gpusched_env.devices.compiled.loop import run
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy
-from gpusched_env.hardware.clock import to_ps
+from gpusched_env.devices.compiled.views import occupancy
+from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.cores import fill_cores
 from gpusched_env.workload.cores.ticking import begin_cores
@@ -47,7 +47,7 @@ def _dispatch(address, number):
 
 def _drive(address, running):
     w = env_at(address, 0)
-    if w.command != NOTHING:
+    if given(w).code != NOTHING:
         carry_out(w)
     return run(w) if running else OVER
 
@@ -61,8 +61,8 @@ def compile_units() -> dict[str, int]:
 
     Parts of the device that are large, or used at many places, are compiled on their own. ``settle``, ``end``,
     ``dispatch``: :func:`.context.bring_to_present`, :func:`.ends.end_all`, :func:`.dispatch.hand_out` for the
-    address of an environment and the number of a context. ``drive``: carry out the command that stands in an
-    environment, then run it if the second argument is 1; gives why the event loop stopped (:data:`.layout.OVER`
+    address of an environment and the number of a context. ``drive``: carry out the command that an environment
+    was given, then run it if the second argument is 1; gives why the event loop stopped (:data:`.layout.OVER`
     ...).
     """
     with notice_compilation("the simulated GPU"):
@@ -99,21 +99,12 @@ def tenant_goes(address, tenant):
 
 
 @cached(nogil=True)
-def command(address, function, code, target, choice, stream, first, sms, until_us, running):
-    """Give an environment a command (:class:`gpusched_env.scheduling.commands.Numbers`), and call ``drive`` of
-    :func:`compile_units` at ``function``.
+def drive(address, function, running):
+    """Call ``drive`` of :func:`compile_units`, at ``function``.
 
     Returns:
         why the event loop stopped.
     """
-    w = env_at(address, 0)
-    w.command = code
-    w.command_target = target
-    w.command_choice = choice
-    w.command_stream = stream
-    w.command_first = first
-    w.command_sms = sms
-    w.command_until_ps = max(w.now_ps, to_ps(until_us))
     return call(function, address, running)
 
 

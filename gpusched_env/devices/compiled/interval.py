@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import called
-from gpusched_env.devices.compiled.access import clients, jobs, launches, problem
+from gpusched_env.devices.compiled.access import clients, given, jobs, launches, problem
 from gpusched_env.devices.compiled.issuing import is_launchable
 from gpusched_env.devices.compiled.layout import NONE
-from gpusched_env.devices.compiled.listing import list_jobs, show_pending
-from gpusched_env.devices.compiled.views import fill_tenants, launched_left_us
+from gpusched_env.devices.compiled.listing import show_pending
+from gpusched_env.devices.compiled.views import launched_left_us
+from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.hardware.clock import PS_PER_US
 from gpusched_env.planning.interval import UNLIMITED, Knob, goes_next, holds_gpu, may_launch, set_knobs, to_reject
 from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.plans import NOBODY, Plan, plan_oldest
-from gpusched_env.scheduling.commands import LAUNCH, REJECT, WAITING
+from gpusched_env.scheduling.commands import LAUNCH, OWN_STREAM, REJECT, WAITING
+from gpusched_env.scheduling.commands.world import offers
 from gpusched_env.workload.host import GONE
 
 Floats = NDArray[np.float64]
@@ -72,18 +74,18 @@ def put_next_command(w, standing, outlook, lookahead, scratch, until_ps):
         plan_anew(w, lookahead, outlook, scratch, plan)
         decision[3] = set_knobs(plan, problem(w).tenants, decision[0], decision[1], standing.levels, knobs)
         decision[2] = come_or_gone
-    w.command_stream, w.command_first, w.command_sms = -1, 0, 0
-    if problem(w).rejects == 1:
+    command = given(w)
+    if offers(w, REJECT):
         tenant = to_reject(plan, problem(w).tenants, decision[0])
         if tenant != NOBODY:
-            w.command, w.command_target, w.command_choice = REJECT, tenant, int(plan[tenant, Plan.GIVEN_UP])
+            command.code, command.tenant, command.job = REJECT, tenant, int(plan[tenant, Plan.GIVEN_UP])
             return
     best, best_id = next_launch(w, knobs, decision[3])
     if best == NOBODY:
-        w.command, w.command_target, w.command_choice = WAITING, -1, 0
-        w.command_until_ps = until_ps
+        command.code, command.until_ps = WAITING, until_ps
     else:
-        w.command, w.command_target, w.command_choice = LAUNCH, best_id, knobs[Knob.PRIORITY, best]
+        command.code, command.launch, command.priority = LAUNCH, best_id, knobs[Knob.PRIORITY, best]
+        command.stream, command.first_sm, command.sms = OWN_STREAM, 0, 0
 
 
 @called

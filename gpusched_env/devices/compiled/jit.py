@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from numba.core import event
+from gpusched_env.numba_internals import event
 
 
 @contextlib.contextmanager

@@ -11,10 +11,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from llvmlite import ir
 from numba import typeof, types
-from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from gpusched_env.devices.compiled.memory import lines
+from gpusched_env.numba_internals import size_of
 
 T = TypeVar("T", bound=NamedTuple)
 
@@ -26,7 +26,7 @@ class Kept(Generic[T]):
         """``put``: a compiled function that calls the first of :func:`keeping`."""
         self.value = value
         self._put = put
-        self._memory = lines(_size_of(typeof(value)))
+        self._memory = lines(size_of(typeof(value)))
         self.address = int(self._memory.ctypes.data)
         put(self.address, value)
 
@@ -60,8 +60,3 @@ def keeping(kind: types.Type) -> tuple[Any, Any]:
         return kind(types.int64), codegen
 
     return put, at
-
-
-def _size_of(kind: types.Type) -> int:
-    context: Any = cpu_target.target_context
-    return int(context.get_abi_sizeof(context.get_data_type(kind)))

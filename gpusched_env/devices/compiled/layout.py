@@ -33,7 +33,7 @@ def _record(*groups: tuple[type, str], base: np.dtype[Any] | None = None) -> np.
 
 PROBLEM = _record(
     (I8, "tenants host_threads streams priorities channels resident_grids copy_engines sliced lookahead launch_depth"),
-    (I8, "schedules preempts partitions rejects synchronises reshapes throttles tiled margin edge_margin"),
+    (I8, "offered tiled margin edge_margin"),
     (I8, "kernels programs_at kernels_at ops_at copies_at variants_at thread_ops_at factors_at afters_at sm_ids_at"),
     (I8, "stream_rows_at forms_at lengths_at recorded_at"),
     (I8, "launch_latency_ps event_latency_ps sync_latency_ps slice_ps switch_ps partition_change_ps drain_ack_ps"),
@@ -46,15 +46,14 @@ PROBLEM = _record(
     (F8, "rho kappa saturation l2_bytes"),
     base=GPU_DTYPE,
 )
-"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``, ``schedules``, ``preempts``,
-``partitions``, ``rejects``, ``synchronises``, ``reshapes``, ``throttles``: 0 or 1, and ``tiled``: whether kernels need
-tiles of others; ``kernels``: in the kernel table, before the graphs; ``margin``, ``edge_margin``:
-most launches and edges that one event makes; ``window_sync_ps``: from the end of a kernel of a window until it is
-known; ``channels``: hardware queues of a context, ``held_queues`` of them at a time, for ``queue_period_ps`` (0: all of
-them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the scheduler's, the last ones;
-``dram_bytes_per_us`` is the reachable bandwidth,
-``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load; ``cores``: of the CPU (0: none),
-``budgets``: whether theirs may be set; ``l2_bytes``: of the data sheet, 0 where no kernel's time depends on it."""
+"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``: 0 or 1; ``offered``: commands,
+a bit for each code; ``tiled``: whether kernels need tiles of others; ``kernels``: in the kernel table, before the
+graphs; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``window_sync_ps``: from the end of a
+kernel of a window until it is known; ``channels``: hardware queues of a context, ``held_queues`` of them at a time, for
+``queue_period_ps`` (0: all of them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the
+scheduler's, the last ones; ``dram_bytes_per_us`` is the reachable bandwidth, ``nominal_bytes_per_us`` the data sheet's;
+``peak_w``: power at full load; ``cores``: of the CPU (0: none), ``budgets``: whether theirs may be set; ``l2_bytes``:
+of the data sheet, 0 where no kernel's time depends on it."""
 
 KERNEL = _record(
     (I8, "grid_blocks columns rows slices block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
@@ -89,7 +88,7 @@ VARIANT = _record((I8, "first_op device_ops marks first_thread_ops batch tokens"
 
 PROGRAM = _record(
     (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark keeps"),
-    (I8, "max_batch cache_tokens longest_prefill first_prompts prompts first_answers answers"),
+    (I8, "max_batch cache_tokens longest_prefill longest_request first_prompts prompts first_answers answers"),
     (I8, "recorded_prompts recorded_answers first_recorded times span_ps drawn repeats"),
     (
         F8,
@@ -117,16 +116,15 @@ ENV = _record(
     (I8, "address settle_at end_at dispatch_at problem_at clients_at threads_at marks_at streams_at queues_at"),
     (I8, "randoms_at jobs_at launches_at flights_at aheads_at edges_at timers_at heap_at"),
     (I8, "tilings_at semaphores_at ended_slices_at saved_blocks_at semaphore_room slice_room saved_room"),
-    (I8, "contexts_at sets_at log_at outbox_at cores_at processes_at"),
+    (I8, "contexts_at sets_at log_at outbox_at cores_at processes_at given_at"),
     (I8, "job_mask launch_room edge_room words log_room"),
-    (I8, "command command_target command_choice command_stream command_first command_sms command_until_ps"),
     (I8, "over done awake begun ids launch_count to_complete commands illegal stall"),
     (I8, "tenants_at_work tenants_serving external hushed sent real_ps due_ps stands"),
     (I8, "heap_length free_launch free_launches free_flight free_flights free_edge free_edges free_ahead free_aheads"),
     (I8, "pending open_streams short short_ps"),
     (I8, "started_first started_last copy_first copy_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
-    (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
+    (I8, "engine_busy_0 engine_first_0 engine_last_0 engine_busy_1 engine_first_1 engine_last_1 busy_sms"),
     (I8, "now_ps done_ps timer_ps busy_until_ps once_ps slice_end_ps gpu_since_ps"),
     (F8, "traffic power_w busy_sm_us dram_bytes energy_j charged_energy_j charged_makespan_us"),
     (F8, "cpu_traffic dram_left brought_bytes"),
@@ -135,7 +133,6 @@ ENV = _record(
 
 * ``*_at``: addresses, the first ones of compiled functions; then lengths of tables, words of a set of SMs, rows of
   the log beyond what one event may write.
-* ``command``: code of the one to carry out, and its numbers (:class:`gpusched_env.scheduling.commands.Numbers`).
 * ``awake``: something happened that a scheduler could react to; ``begun``: a kernel has been launched;
   ``launch_count`` numbers launches in their order; ``stall``: which table is too small (:data:`OVER`: none);
   ``tenants_at_work``, ``tenants_serving``: how many are, :mod:`gpusched_env.workload.host`.
@@ -150,19 +147,27 @@ ENV = _record(
   scheduler's own that have room for a launch of a window; ``short``: 1 if some
   that had come into the window at ``short_ps`` found no slot; ``started_*``: ends of the list of kernels and graphs
   that have started and not finished, in order of launch; ``copy_*``: of copies that are to be handed over.
-* ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
-  launches that wait for them; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
+* ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines
+  (:data:`COPY_ENGINE`); ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
 * ``cpu_traffic``: of the CPU's cores; ``dram_left``: the bandwidth that they leave (bytes/us); ``brought_bytes``:
   into the L2, by all kernels that have ended.
 """
 
+assert ENV.fields is not None
+ENGINES_AT: Final = int(ENV.fields["engine_busy_0"][1])
+COPY_ENGINE = _record((I8, "busy first last"))
+"""A copy engine, and the launches that wait for it; they stand in :data:`ENV`, from byte :data:`ENGINES_AT` on."""
+
+ONCE: Final = ("partitioned_ps", "rejected_ps", "throttled_ps")
+"""When a command was last given to a tenant that is legal once at an instant; at first -1."""
 CLIENT = _record(
     (I8, "arrived first taken completed rejected due_job host_job busy first_thread threads outstanding slo_misses"),
     (I8, "answered running cached prefills prefill_left"),
     (I8, "kernels_pending kernels_launched pending_first pending_last running_first running_last"),
     (I8, "partition_first partition_sms cursor cursor_order at_work"),
-    (I8, "jobs_since_ps last_end_ps partitioned_ps rejected_ps regime until trace_first trace_from_ps"),
-    (I8, "pause_ps owed_ps asleep_until_ps throttled_ps holds_lock"),
+    (I8, "jobs_since_ps last_end_ps regime until trace_first trace_from_ps"),
+    (I8, " ".join(ONCE)),
+    (I8, "pause_ps owed_ps asleep_until_ps holds_lock"),
     (F8, "host_factor last_turnaround_us mean_turnaround_us launched_profiled_us jobs_us"),
     (F8, "brought_bytes seen_bytes missing"),
     (I8, "l2_job"),

@@ -6,12 +6,11 @@ The order at equal times is that of docs/devices.md.
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled import coring, hosting, ruling  # noqa: F401 (what cores, hosts and rules read)
+from gpusched_env.devices.compiled import commanding, coring, hosting, ruling  # noqa: F401 (what shared texts read)
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
     flight_at,
-    flights,
     heap,
     launches,
     problem,
@@ -21,9 +20,8 @@ from gpusched_env.devices.compiled.ahead import bring_forward, has_slots
 from gpusched_env.devices.compiled.context import settle, submit
 from gpusched_env.devices.compiled.copies import end_copy, request_copy
 from gpusched_env.devices.compiled.finishing import complete
-from gpusched_env.devices.compiled.forms import forms_of
 from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
-from gpusched_env.devices.compiled.issuing import is_graph, is_launchable, is_scheduled
+from gpusched_env.devices.compiled.issuing import is_graph, is_scheduled
 from gpusched_env.devices.compiled.layout import (
     DEADLOCK,
     DECIDE,
@@ -34,17 +32,15 @@ from gpusched_env.devices.compiled.layout import (
     HIDDEN,
     IDLE,
     LAUNCHED,
-    NONE,
     OVER,
     PHASE,
     PREEMPTION,
 )
 from gpusched_env.devices.compiled.preemption import begin_preemption, end_preemption, requeue
 from gpusched_env.devices.compiled.slicer import slicer_due
-from gpusched_env.devices.compiled.tiles import may_synchronise
 from gpusched_env.devices.compiled.timing import core_s, stop
-from gpusched_env.devices.compiled.views import any_budget, any_rejectable, may_preempt, may_set_partition, may_throttle
 from gpusched_env.hardware.clock import NEVER
+from gpusched_env.scheduling.legality import any_legal
 from gpusched_env.workload.cores.ticking import core_due
 from gpusched_env.workload.host import arrival_due, deadline_due, thread_due
 
@@ -76,7 +72,7 @@ def run(w):
             if w.awake == 1:
                 if w.busy_until_ps > w.now_ps:
                     limit_ps = min(limit_ps, w.busy_until_ps)
-                elif w.hushed == 0 and has_choice(w):
+                elif w.hushed == 0 and any_legal(w):
                     return DECIDE
                 elif w.hushed == 0 and w.once_ps == w.now_ps:
                     # Nothing is legal only because of the instant: to be asked again something must happen first.
@@ -118,74 +114,6 @@ def has_room_for_job(w, tenant):
     """Whether a tenant's ring of jobs has room for one more."""
     client = clients(w, tenant)
     return client.arrived - client.first <= w.job_mask
-
-
-@called
-def has_choice(w):
-    """Whether a command other than waiting is legal (of those that the scenario offers)."""
-    if w.pending > 0 and problem(w).schedules == 1 and any_launchable(w):
-        return True
-    if problem(w).partitions == 1:
-        for tenant in range(problem(w).tenants):
-            if may_set_partition(w, tenant):
-                return True
-    if problem(w).throttles == 1:
-        for tenant in range(problem(w).tenants):
-            if may_throttle(w, tenant):
-                return True
-    if problem(w).budgets == 1 and any_budget(w):
-        return True
-    if problem(w).rejects == 1:
-        for tenant in range(problem(w).tenants):
-            if any_rejectable(w, tenant):
-                return True
-    if problem(w).synchronises == 1 and any_synchronisable(w):
-        return True
-    if problem(w).reshapes == 1 and any_reshapable(w):
-        return True
-    if problem(w).preempts == 1:
-        slot = w.started_first
-        while slot != NONE:
-            if may_preempt(w, launches(w, slot)):
-                return True
-            slot = flights(w, slot).started_after
-    return False
-
-
-@inlined
-def any_launchable(w):
-    """Whether a launch that waits for the scheduler may be launched; outside of windows the oldest one may."""
-    for tenant in range(problem(w).tenants):
-        slot = clients(w, tenant).pending_first
-        while slot != NONE:
-            if is_launchable(w, launches(w, slot)):
-                return True
-            slot = launches(w, slot).after
-    return False
-
-
-@inlined
-def any_synchronisable(w):
-    """Whether the tiles of a pending launch may be synchronised with its producer's."""
-    for tenant in range(problem(w).tenants):
-        slot = clients(w, tenant).pending_first
-        while slot != NONE:
-            if may_synchronise(w, slot):
-                return True
-            slot = launches(w, slot).after
-    return False
-
-
-@inlined
-def any_reshapable(w):
-    """Whether a pending launch may be given another form."""
-    for tenant in range(problem(w).tenants):
-        slot = clients(w, tenant).pending_first
-        while slot != NONE:
-            if forms_of(w, slot) > 0:
-                return True
-            slot = launches(w, slot).after
-    return False
 
 
 @called

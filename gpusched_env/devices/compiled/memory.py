@@ -17,12 +17,11 @@ from typing import Any, Final
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
-from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import CHECK_INDICES
+from gpusched_env.numba_internals import array_at, cgutils
 
 LINE: Final = 64
 """Bytes of a cache line."""
@@ -97,17 +96,10 @@ def columns(dtype: np.dtype[Any], field: str, name: str) -> Any:
     def of(typingctx: Any, address: Any, count: Any) -> Any:
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
             _check(builder, args[0], ir.Constant(WORD, 0), args[1], dtype, name)
-            made = make_array(array)(context, builder)
             place = builder.add(args[0], ir.Constant(WORD, offset))
-            populate_array(
-                made,
-                data=builder.inttoptr(place, context.get_data_type(array.dtype).as_pointer()),
-                shape=[args[1]],
-                strides=[ir.Constant(WORD, dtype.itemsize)],
-                itemsize=ir.Constant(WORD, kind.itemsize),
-                meminfo=None,
-            )
-            return made._getvalue()
+            data = builder.inttoptr(place, context.get_data_type(array.dtype).as_pointer())
+            stride, itemsize = ir.Constant(WORD, dtype.itemsize), ir.Constant(WORD, kind.itemsize)
+            return array_at(context, builder, array, data, args[1], stride, itemsize)
 
         return array(types.int64, types.int64), codegen
 

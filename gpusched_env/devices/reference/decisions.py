@@ -29,7 +29,8 @@ from gpusched_env.scheduling.commands import (
     TilePolicy,
     Wait,
 )
-from gpusched_env.scheduling.legality import whole_or
+from gpusched_env.scheduling.commands.partition import whole_or
+from gpusched_env.scheduling.commands.preempt import may_preempt
 from gpusched_env.scheduling.synchronising import held_slots, pair_of
 from gpusched_env.workload import host
 from gpusched_env.workload.cores.ticking import set_budget
@@ -44,6 +45,7 @@ class Decisions:
         problem = setting.problem
         self._setting, self._problem, self._clock = setting, problem, setting.clock
         self._world, self._streams, self._context_of = world, streams, context_of
+        world.launches = self
         self._sms = problem.gpu.sms
         self._decision_ps = to_ps(problem.scenario.decision_us)
         self._change_ps = to_ps(problem.gpu.timing.partition_change_us)
@@ -52,8 +54,6 @@ class Decisions:
         tenants = len(problem.programs)
         self.partitions = [(0, self._sms)] * tenants
         """By tenant: where its launches go by default."""
-        self._partitioned_ps = [NEVER] * tenants
-        """By tenant: when that was last set."""
         self.busy_until_ps = 0
         """When the host time of all decisions so far is spent."""
         self.wait_until_ps = NEVER
@@ -64,9 +64,9 @@ class Decisions:
         """Carry out a legal command."""
         now = self._clock.now
         if not isinstance(command, Wait):
-            launch_id = command.launch if isinstance(command, commands.Launch | Preempt | Reshape) else -1
-            launch_id = command.consumer if isinstance(command, Synchronise) else launch_id
-            log_decision(self._world, CODES[type(command)], launch_id)
+            log_decision(self._world, CODES[type(command)], command.launch_id)
+        if command.ONCE:
+            self.once_ps = now
         self.busy_until_ps = max(self.busy_until_ps, now) + self._decision_ps
         # After a command the scheduler is asked again, until it waits: then something must happen first.
         self._world.awake = 0 if isinstance(command, Wait) else 1
@@ -78,25 +78,22 @@ class Decisions:
                 self._launch(command)
             case Preempt(id_, mode, partition):
                 launch = self._streams.launched[id_]
-                self.once_ps = launch.preempted_ps = now
+                launch.preempted_ps = now
                 preemption = Preemption(self._setting, self._world, self._context_of(launch), launch)
                 preemption.begin(mode, partition, self.busy_until_ps)
             case SetPartition(tenant, partition):
-                self.once_ps = self._partitioned_ps[tenant] = now
+                self._world.clients[tenant].partitioned_ps = now
                 self.partitions[tenant] = whole_or(partition, self._sms)
                 self._charge_change()
                 if self._begun:
                     host.delay(self._world, tenant, to_ps(self._problem.scenario.restart_us))
             case Reject(tenant, number):
-                self.once_ps = now
                 job = self._world.jobs[tenant][number]
                 host.reject(self._world, tenant, number)
                 self._streams.vanish(tenant, job)
             case Throttle(tenant, pause_us):
-                self.once_ps = now
                 host.throttle(self._world, tenant, to_ps(pause_us))
             case SetBudget(core, events, always):
-                self.once_ps = now
                 set_budget(self._world, int(core), int(events), int(always))
             case Synchronise(id_, policy, order, wait_kernel):
                 self._streams.synchronise(self._pair(id_, policy), order, wait_kernel=wait_kernel)
@@ -141,64 +138,31 @@ class Decisions:
         parent = launch.parent
         return 0 if parent is None or parent.state is State.DONE else parent.priority
 
-    def preemptible(self, launch: Launch) -> bool:
+    def on_gpu(self, launch: Launch) -> bool:
+        """Whether a kernel has started, and has not left the SMs."""
+        return launch.started_ps < NEVER and launch.grid is not None
+
+    @property
+    def any_launchable(self) -> bool:
+        """Whether a pending launch may be launched now."""
+        return any(map(self._streams.launchable, self._streams.pending.values()))
+
+    @property
+    def any_preemptible(self) -> bool:
         """Whether a launched kernel may be preempted now."""
-        started = launch.started_ps < NEVER and launch.grid is not None
-        return started and not launch.preempting and launch.preempted_ps != self._clock.now
-
-    def partitionable(self, tenant: int) -> bool:
-        """Whether a tenant's partition may be changed now."""
-        return self._partitioned_ps[tenant] != self._clock.now
-
-    def throttlable(self, tenant: int) -> bool:
-        """Whether a tenant may be throttled now."""
-        return self._world.clients[tenant].throttled_ps != self._clock.now
+        return any(may_preempt(self._world, launch) for launch in self._streams.launched.values())
 
     @property
-    def any_budget(self) -> bool:
-        """Whether the budget of a core may be set now."""
-        return any(core.set_ps < self._clock.now for core in self._world.cores)
-
-    def rejectable(self, tenant: int) -> list[int]:
-        """Numbers of a tenant's jobs that may be rejected now, oldest first."""
-        world = self._world
-        if "reject" not in self._problem.scenario.commands:
-            return []
-        return [job.number for job in world.in_system(tenant) if host.rejectable(world, tenant, job.number)]
+    def any_synchronisable(self) -> bool:
+        """Whether the tiles of a pending launch may be synchronised now."""
+        return any(map(self._streams.synchronisable, self._streams.pending.values()))
 
     @property
-    def any_legal(self) -> bool:
-        """Whether a command other than ``Wait`` is legal (of those that the scenario offers)."""
-        offered, streams = self._problem.scenario.commands, self._streams
-        tenants = range(len(self.partitions))
-        return (
-            ("launch" in offered and any(map(streams.launchable, streams.pending.values())))
-            or ("partition" in offered and any(self.partitionable(tenant) for tenant in tenants))
-            or ("preempt" in offered and any(self.preemptible(launch) for launch in streams.launched.values()))
-            or ("throttle" in offered and any(self.throttlable(tenant) for tenant in tenants))
-            or ("budget" in offered and self.any_budget)
-            or any(self.rejectable(tenant) for tenant in tenants)
-            or ("synchronise" in offered and any(map(streams.synchronisable, streams.pending.values())))
-            or ("reshape" in offered and any(map(streams.forms, streams.pending.values())))
-        )
+    def any_reshapable(self) -> bool:
+        """Whether a pending launch may be given another form now."""
+        return any(map(self._streams.forms, self._streams.pending.values()))
 
-    def stuck(self) -> str:
-        """What keeps the GPU from going on, where nothing can happen any more."""
-        found = []
-        for tenant, client in enumerate(self._world.clients):
-            if client.outstanding:
-                mine = [id_ for id_, launch in self._streams.pending.items() if launch.tenant == tenant]
-                name = self._problem.programs[tenant].tenant.name
-                found.append(
-                    f"tenant {name}: {client.outstanding} operations unfinished, "
-                    + (f"kernels {sorted(mine)[:3]} wait for a launch" if mine else "none waits for the scheduler")
-                )
-        left = [launch for launch in self._streams.launched.values() if launch.state is not State.DONE]
-        if left:
-            found.append(f"launched but unfinished: {[launch.id for launch in left[:5]]}")
-        return "; ".join(found + self._held())
-
-    def _held(self) -> list[str]:
+    def held(self) -> list[str]:
         """Whose blocks wait for tiles of another."""
         found = []
         for launch in sorted(self._streams.launched.values(), key=lambda launch: launch.id):

@@ -1,7 +1,7 @@
 """Graphs of the classes that the Atos papers run on, drawn from a seed.
 
 Kronecker graphs (like social networks) and citation networks are those of
-:mod:`gpusched_env.workload.dynamic_parallelism.graphs`.
+:mod:`gpusched_env.workload.graphs`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from gpusched_env.workload.dynamic_parallelism.graphs import Graph, simple_graph
+from gpusched_env.workload.graphs import Graph, simple_graph
 
 RANK_POWER: Final = 1.0 - 1.0 / 1.1
 """Links to the page of rank k are as many as k to the power of this less 1, if degrees have an exponent of 2.1."""
@@ -71,7 +71,7 @@ def hubs(vertices: int = 168_114, mean_degree: float = 101.0, sigma: float = 1.5
     The Twitch gamers network (Rozemberczki and Sarkar 2021) has 168,114 vertices, 6,797,557 edges that are listed
     once, and a largest degree of 35,279; the file of the authors' test has 16,980,679 entries, 101 a vertex.
     """
-    from gpusched_env.workload.dynamic_parallelism.graphs import citation
+    from gpusched_env.workload.graphs import citation
 
     return citation(vertices, mean_degree, sigma, seed=seed)
 

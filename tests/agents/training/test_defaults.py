@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpusched_env.agents.dynamic_parallelism.config import LaunchTraining
-from gpusched_env.agents.dynamic_parallelism.learned import NAME as DYNAMIC_PARALLELISM
-from gpusched_env.agents.dynamic_parallelism.learned import LearnedLaunches
 from gpusched_env.agents.fleet.config import FleetTraining
 from gpusched_env.agents.fleet.learned import NAME as FLEET
 from gpusched_env.agents.fleet.learned import LearnedFleet
@@ -24,6 +21,9 @@ from gpusched_env.agents.task_queues.learned import LearnedForms
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
 from gpusched_env.agents.training.game_training import GameTraining, game_training_of
+from gpusched_env.games.child_launches.agents.config import LaunchTraining
+from gpusched_env.games.child_launches.agents.learned import NAME as DYNAMIC_PARALLELISM
+from gpusched_env.games.child_launches.agents.learned import LearnedLaunches
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import load_scenario
 

@@ -1,0 +1,1 @@
+"""Child launches: applications whose threads launch kernels, and who says which launches are worth it."""

@@ -1,0 +1,46 @@
+"""What a training of the launch rule is."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from gpusched_env.agents.training.config import Count, Values
+from gpusched_env.agents.training.game_training import GameSettings, GameTraining
+from gpusched_env.errors import InputError
+from gpusched_env.games.child_launches.transformations import Transformations
+
+
+class LaunchSettings(GameSettings, frozen=True, kw_only=True):
+    """CMA-ES on the launch rule (:mod:`gpusched_env.games.child_launches.agents.rule`); episodes are applications."""
+
+    applications: Count = 192
+    """Random ones that a training draws; to make one takes as long as to play it several times."""
+    episodes: Count = 24
+    """Of these that each candidate plays; others in the next generation."""
+
+
+class LaunchTraining(GameTraining, frozen=True, kw_only=True):
+    """One training of the launch rule for dynamic parallelism, on random applications."""
+
+    RULE: ClassVar[str] = "launch rule"
+    SETTINGS: ClassVar[type[Values]] = LaunchSettings
+
+    scenario: Literal["DynamicParallelism"] = "DynamicParallelism"
+    algo: Literal["cma-es"] = "cma-es"
+    policy: Literal["launch"] = "launch"
+    timesteps: Count = 100_000_000
+    program: Transformations = Transformations()
+    """How applications are compiled, in training and wherever the policy runs."""
+    requests: Count = 60_000
+    """Applications with more requests are left out: few would take most of the time."""
+    validate_every: Count = 10_000_000
+    validation_seeds: Count = 48
+    checkpoint_every: Count = 10_000_000
+
+    def checked(self) -> Self:
+        """As of :meth:`GameTraining.checked`; an episode cannot have more applications than there are."""
+        valid = super().checked()
+        episodes, applications = valid.settings["episodes"], valid.settings["applications"]
+        if episodes > applications:
+            raise InputError(f"training: {episodes} episodes of {applications} applications")
+        return valid

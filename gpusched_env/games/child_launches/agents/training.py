@@ -1,0 +1,139 @@
+"""The training of the launch rule: random applications, CMA-ES, validation on other random applications.
+
+A cost is an application's time over that of its flat version; means of it are geometric, as those of speed-ups are.
+The benchmarks that results are about are never played.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.agents.policy_file import Weights
+from gpusched_env.agents.training.environments import DRAWN_SEEDS, VALIDATION_SEED
+from gpusched_env.agents.training.game_evolution import GameEvolution, GamePopulation, log_mean
+from gpusched_env.agents.training.validation import Course, ValidationResult
+from gpusched_env.games.child_launches.agents.config import LaunchTraining
+from gpusched_env.games.child_launches.agents.playing import play_launches
+from gpusched_env.games.child_launches.agents.policy_file import LaunchPolicyInfo
+from gpusched_env.games.child_launches.agents.rule import SHAPES
+from gpusched_env.games.child_launches.environment.playing import flat_ps
+from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
+from gpusched_env.games.child_launches.transformations import Transformations
+from gpusched_env.games.child_launches.workload.randomised import random_benchmark
+
+Application = tuple[LaunchProblem, int]
+"""A problem, and how long its flat version takes, ps."""
+
+
+def evolve_launches(course: Course, config: LaunchTraining, state: dict[str, Any] | None) -> int:
+    """Search until the configured number of decisions is reached, or the watcher ends it; returns their number.
+
+    ``state``: of the checkpoint to go on from.
+    """
+    evolution = LaunchEvolution(course, config, state)
+    evolution.run()
+    return evolution.timesteps
+
+
+def applications(
+    seeds: Iterable[int], count: int, config: LaunchTraining, pool: ThreadPoolExecutor | None = None
+) -> list[Application]:
+    """The first ``count`` random applications of ``seeds`` that have few enough requests, compiled as in a training.
+
+    They are given as they are written.
+    """
+    found: list[Application] = []
+    drawn: Iterator[int] = iter(seeds)
+    while len(found) < count:
+        wanted = list(itertools.islice(drawn, count - len(found)))
+        made = map(_application, wanted) if pool is None else pool.map(_application, wanted)
+        found += [each for each in made if config.program.applied(each[0]).asking <= config.requests]
+    return found
+
+
+def _application(seed: int) -> Application:
+    problem = launch_problem(random_benchmark(seed))
+    return problem, flat_ps(problem)
+
+
+def compiled(found: Iterable[Application], program: Transformations) -> list[Application]:
+    """The same, compiled; their flat versions are what they were."""
+    return [(program.applied(problem), flat) for problem, flat in found]
+
+
+def validation_applications(config: LaunchTraining) -> list[Application]:
+    """Those that a training of this configuration is validated on."""
+    return applications(itertools.count(VALIDATION_SEED), config.validation_seeds, config)
+
+
+def geometric_mean(values: Sequence[float] | NDArray[np.float64]) -> float:
+    """Of positive numbers."""
+    return float(np.exp(np.log(values).mean()))
+
+
+class LaunchJudge:
+    """See :class:`gpusched_env.agents.training.validation.Judge`."""
+
+    def __init__(self, config: LaunchTraining) -> None:
+        self._applications = compiled(validation_applications(config), config.program)
+        self.seeds = [int(problem.name.rpartition("-")[2]) for problem, _ in self._applications]
+
+    def judge(self, decide: NDArray[np.float32]) -> ValidationResult:
+        """``decide``: the weights of the rule."""
+        played = [play_launches(decide, *application) for application in self._applications]
+        costs = [episode.cost for episode in played]
+        decisions = sum(episode.decisions for episode in played)
+        children = sum(episode.children for episode in played)
+        figures = {
+            "speedup": 1.0 / geometric_mean(costs),
+            "decisions": decisions,
+            "launched_share": children / decisions,
+        }
+        return ValidationResult(costs, geometric_mean(costs), figures, None)
+
+    def close(self) -> None:
+        """There are no threads."""
+
+
+class LaunchEvolution(GameEvolution):
+    """Of the launch rule."""
+
+    INFO = LaunchPolicyInfo
+    SHAPES = SHAPES
+    _config: LaunchTraining
+
+    def _population(self) -> LaunchPopulation:
+        return LaunchPopulation(self._config)
+
+    def _candidate(self, weights: Weights) -> NDArray[np.float32]:
+        return weights["value"]
+
+    def _told(self) -> dict[str, Any]:
+        return {"program": self._config.program}
+
+    def _mean_of(self, relative: NDArray[np.float64]) -> NDArray[np.float64]:
+        return log_mean(relative)
+
+
+class LaunchPopulation(GamePopulation[Application]):
+    """Random applications, drawn once."""
+
+    def __init__(self, config: LaunchTraining) -> None:
+        super().__init__(config)
+        rng = np.random.default_rng(self._seed)
+        seeds = (int(rng.integers(*DRAWN_SEEDS)) for _ in itertools.count())
+        found = applications(seeds, int(config.settings["applications"]), config, self._pool)
+        self._applications = compiled(found, config.program)
+
+    def drawn(self, rng: np.random.Generator, count: int) -> list[Application]:
+        return [self._applications[number] for number in rng.choice(len(self._applications), count, replace=False)]
+
+    def play(self, weights: NDArray[np.float32], problem: Application) -> tuple[float, int]:
+        episode = play_launches(weights, *problem)
+        return episode.cost, episode.decisions

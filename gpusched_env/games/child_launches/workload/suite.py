@@ -1,0 +1,163 @@
+"""The thirteen benchmarks of SPAWN (Tang et al., HPCA 2017), and the second genome of its Figure 21.
+
+The paper names applications and kinds of inputs, not sizes. Where its graphs are known, they are generated at full
+size. Else sizes are chosen by what its figures show of the inputs' structure, never by a speed-up:
+
+* The share of the work that the benchmark's own threshold offloads (bars of Figure 15 found again in Figure 5) and the
+  child kernels that it launches (Figure 18).
+* The warps of a child. Where 32 hardware queues bind, about 31 children run at once, so the occupancy with the own
+  threshold (Figure 16) is 31 times a child's warps over the 832 of the GPU, and a little more for the parents.
+
+Thresholds are those that offload the share. Registers a thread are assumptions, except those of BFS and AMR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.games.child_launches.workload.alignment import Species, align_species
+from gpusched_env.games.child_launches.workload.bfs import breadth_first_search
+from gpusched_env.games.child_launches.workload.colouring import colour_graph
+from gpusched_env.games.child_launches.workload.join import Distribution, random_join
+from gpusched_env.games.child_launches.workload.launches import Benchmark, Kernels
+from gpusched_env.games.child_launches.workload.mandelbrot import Window, render
+from gpusched_env.games.child_launches.workload.refinement import random_front, refine
+from gpusched_env.games.child_launches.workload.sparse_matrix import multiply, random_pattern
+from gpusched_env.games.child_launches.workload.sssp import random_weights, shortest_paths
+from gpusched_env.workload.graphs import Graph, citation, kronecker
+
+# A. thaliana (135 Mb, 36 % G and C) and C. elegans (100 Mb, 35.4 %) at 1:16, so that seeds of 9 letters have as many
+# places as those of 11, BLAST's default, in all of the genome. Repeats are masked, as aligners do.
+THALIANA: Final = Species(bases=8_437_500, gc_content=0.36)
+ELEGANS: Final = Species(bases=6_250_000, gc_content=0.354)
+
+
+def _bfs(graph: Callable[..., Graph], seed: int) -> Kernels:
+    """A work list in order of discovery: in the time line of BFS-graph500 the first children start A × 32 + b cycles
+    after the parents, so all lanes of a warp launch, where 4 in 10 vertices of the large level do.
+
+    Vertices found twice would explain 24,444 launches where 15.4 k vertices are above the threshold. But if a warp's
+    32 neighbours are looked at before any is marked, as that number asks, there are 126 k on the citation network
+    (paper: 21,650), so each is listed once.
+    """
+    made = graph(seed=seed)
+    return breadth_first_search(made, made.random_vertex(np.random.default_rng([seed, 2])), work_list=True).kernels
+
+
+def _sssp(graph: Callable[..., Graph], seed: int) -> Kernels:
+    """The graphs have no weights of their own. With 1 and 2 nearly every vertex is relaxed once, as the paper's
+    launches for graph500 say: 16,086 and 7,077, where 15.4 k and 6.9 k vertices have degrees above 32 and 128."""
+    made = graph(seed=seed)
+    return shortest_paths(
+        made, random_weights(made, 2, seed=seed), made.random_vertex(np.random.default_rng([seed, 2]))
+    ).kernels
+
+
+def _colouring(graph: Callable[..., Graph], seed: int) -> Kernels:
+    """Few rounds, as the paper's launches for graph500 say: about two for each vertex of high degree.
+
+    With many launches and with few the paper's occupancy is about 70 %: parents run most of the time, so they have
+    work that they cannot hand over. It is taken to be a pass over a table of forbidden colours, of one size in the
+    code: 256, the power of two above what first fit by descending degree takes (177 colours for graph500).
+    The paper's shares are read as shares of the loops over neighbours.
+    """
+    return colour_graph(graph(seed=seed), hashes=8, fraction=0.8, own_work=256, seed=seed).kernels
+
+
+def _amr(seed: int) -> Kernels:
+    """Two time steps of a growing flame on 400 × 400 cells.
+
+    Children of two warps (8 × 8 sub-cells) give the occupancy of 9 %. Each of 19,625 launches with 80 % of the work
+    then leaves 20 % to as many cells, 320 thousand in all. Fewer than 50 launches have 4 % of the work in the paper: 16
+    cells that ignite. With these few the L2 cache hits 0.1 % (Figure 17), so nothing is left in its 1.5 MB from one
+    step to the next: the steps are few and large. One alone would need a front longer than fits.
+    """
+    fronts = [random_front(radius, seed=seed) for radius in (0.38, 0.42)]
+    return refine(fronts, 400, 8, 2, ignitions=8, seed=seed)
+
+
+def _join(distribution: Distribution, probing: int, building: int, tuples_a_thread: int, seed: int) -> Kernels:
+    """4,096 buckets; tuples of the building relation make children of two to three warps (uniform; occupancy 7.4 %)
+    and of one (Gaussian; 3.3 %).
+
+    With few launches the occupancy is 26.8 % (uniform), as of 7,168 threads, and no more with four times as many tuples
+    (Gaussian), so a thread takes four there. It is 19.7 %, as with keys in order: warps in the middle work longest, and
+    the mean of a normal density over its own distribution is 0.71 of its peak.
+
+    That a sample of one tuple in 64 is probed first is an inference from Figure 18 alone: SPAWN launches everything
+    until its first child ends, and so it would launch nearly all of these threads, which start at once. It launches
+    116 and 535 children, a 62nd and a 56th of the tuples.
+    """
+    return random_join(distribution, probing, building, 1 << 12, probing // 64, tuples_a_thread, seed=seed)
+
+
+def _mandel(seed: int) -> Kernels:
+    """A part of the Seahorse valley; the seed moves it by up to a twentieth of its width.
+
+    31 children that fill the 208 block slots, as the occupancy says, have at least 7 warps: tiles of 16 × 16 pixels.
+    Few tiles are all inside the set, where work is equal, so that a threshold can divide it from 20 % up, and heavy
+    tiles differ little, as the launches with 28 and 78 % of the work say (9,894 and 28,171; here 8.7 k and 30.6 k).
+    256 iterations at most fit these best among powers of two.
+    """
+    shift = np.random.default_rng(seed).uniform(-0.0005, 0.0005, 2)
+    return render(Window(complex(-0.7436 + shift[0], 0.1318 + shift[1]), 0.01), 256, (16, 16), 256)
+
+
+def _matrix(rows_a_thread: int, seed: int) -> Kernels:
+    """1,024 threads with one or "a few" rows each: 1,024 and 5,120 launches (paper: 1,024 and 5,121) are all rows, so
+    the 11 % that is not offloaded is the parents' own work.
+
+    96 columns make three warps a child (occupancy 11.8 and 10.4 %). 410 nonzeros a row, independent ones, let 96 % of
+    the children lie within 10 % of the mean (Figure 12: 95 % of MM-small's).
+    """
+    rows = 1024 * rows_a_thread
+    return multiply(random_pattern(rows, 4096, 0.1, seed=seed), 96, rows_a_thread, own_share=0.11)
+
+
+def _alignment(species: Species, seed: int) -> Kernels:
+    """544 reads, one a thread, of which those with 98 % of the candidates launch about 488.
+
+    Lists are as the composition of the genome makes them: 68 and 51 places in the mean (three and two warps; occupancy
+    10 %), with a standard deviation of 0.85 in the logarithm.
+    """
+    return align_species(species, reads=544, section=1, seed=seed)
+
+
+# The launches of SSSP and GC on the citation network are too few for the whole of it: 6,495 children with 53 % of the
+# work and 2,258 with 40 % mean a quarter and an eighth of it (or runs cut short).
+_MAKERS: Final[dict[str, tuple[int, Callable[[int], Kernels]]]] = {
+    "AMR": (32, _amr),
+    "BFS-citation": (16, partial(_bfs, citation)),
+    "BFS-graph500": (32, partial(_bfs, kronecker)),
+    "SSSP-citation": (16, partial(_sssp, partial(citation, 1 << 16))),
+    "SSSP-graph500": (32, partial(_sssp, kronecker)),
+    "JOIN-uniform": (51, partial(_join, "uniform", 7168, 1 << 18, 1)),
+    "JOIN-gaussian": (9, partial(_join, "gaussian", 30_208, 1 << 15, 4)),
+    "Mandel": (27_000, _mandel),
+    "GC-citation": (25, partial(_colouring, partial(citation, 1 << 15))),
+    "GC-graph500": (230, partial(_colouring, kronecker)),
+    "MM-small": (0, partial(_matrix, 1)),
+    "MM-large": (0, partial(_matrix, 5)),
+    "SA-thaliana": (1700, partial(_alignment, THALIANA)),
+    "SA-elegans": (1200, partial(_alignment, ELEGANS)),
+}
+
+BENCHMARKS: Final = tuple(_MAKERS)
+"""Their names, as in the paper's Figure 15; SA-elegans is in Figure 21 alone."""
+
+
+def benchmark(name: str, seed: int = 0) -> Benchmark:
+    """The benchmark ``name`` on a random input of its kind; equal seeds give equal benchmarks.
+
+    Raises:
+        InputError: there is no such benchmark.
+    """
+    if name not in _MAKERS:
+        raise InputError(f"no benchmark {name!r} of dynamic parallelism; {did_you_mean(name, BENCHMARKS)}")
+    threshold, make = _MAKERS[name]
+    return Benchmark(name, make(seed), threshold)

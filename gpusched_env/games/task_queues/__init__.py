@@ -1,0 +1,1 @@
+"""Task queues: applications whose workers take tasks from queues and put new ones there, and in which form."""

@@ -1,0 +1,272 @@
+"""All that this package uses of Numba and Numba does not document: it changes from version to version.
+
+Other modules import these names from here, and from Numba itself only ``numba``, ``numba.types`` and
+``numba.extending``. Each use is an assumption that ``tests/test_numba_internals.py`` tests, and :data:`TESTED` says for
+which versions that was done: others are refused at import.
+
+The larger part is how compiled functions that call many others are optimised once, as a whole. Numba by itself
+optimises every function together with all that it calls and makes machine code of it, then does the same again for each
+of its callers, up to the one that Python calls. In a program of hundreds of small functions most of the time goes into
+code that nobody runs. Here a function that only compiled functions call stops at LLVM's intermediate code
+(:class:`PartCompiler`). The one that Python calls links the parts, each once, and optimises and translates them
+together (:class:`WholeCompiler`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import numba
+from numba import types
+
+TESTED: Final = ((0, 68), (0, 69))
+"""Versions of Numba from the first on and before the second, as in ``pyproject.toml``."""
+
+
+def check_version(version: str) -> None:
+    """Refuse a version of Numba that this module was not tested with.
+
+    Raises:
+        ImportError: it is another.
+    """
+    least, below = TESTED
+    if not least <= tuple(int(part) for part in version.split(".")[:2]) < below:
+        wanted = f"numba>={least[0]}.{least[1]},<{below[0]}.{below[1]}"
+        raise ImportError(
+            f"numba {version} is installed, and gpusched_env extends the compiler of {wanted}: pip install '{wanted}'"
+        )
+
+
+check_version(numba.__version__)
+
+# After the check, as these names may be missing elsewhere.
+from numba.core import cgutils as cgutils
+from numba.core import event as event
+from numba.core.caching import _Cache, _CacheLocator
+from numba.core.ccallback import CFunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder, Flags
+from numba.core.compiler_machinery import register_pass
+from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
+from numba.core.typed_passes import NativeLowering
+from numba.misc.appdirs import AppDirs
+from numba.np.arrayobj import make_array, populate_array
+
+
+class PartLibrary(JITCodeLibrary):
+    """The code of one function that others call, without that of what it calls itself."""
+
+    _with_callees: Any = None
+
+    def finalize(self) -> None:
+        """Nothing may be added any more; there is nothing to optimise yet."""
+        self._finalized = True
+
+    def own_module(self) -> Any:
+        """The function's own code, to be linked into that of several others."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """For a caller that was compiled by Numba's own rules: with all that the function calls."""
+        if self._with_callees is None:
+            module, *callees = [_module(library) for library in _everything([self])]
+            module = module.clone()
+            for callee in callees:
+                module.link_in(callee, preserve=True)
+            self._with_callees = module
+        return self._with_callees
+
+
+class WholeLibrary(JITCodeLibrary):
+    """The code of a function that Python calls and of all that it calls."""
+
+    def finalize(self) -> None:
+        """Link, optimise and translate."""
+        self._linking_libraries = [_Linked(library) for library in _everything(self._linking_libraries)]
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        """Nobody else calls the parts: LLVM makes one that has a single caller part of it, whatever its size."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "linkonce_odr":
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
+
+class _Linked:
+    """A library as :class:`WholeLibrary` links it: of a part its own code."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._reload_init = library._reload_init
+
+    def _get_module_for_linking(self) -> Any:
+        return _module(self._library)
+
+
+def _module(library: Any) -> Any:
+    return library.own_module() if isinstance(library, PartLibrary) else library._get_module_for_linking()
+
+
+def _everything(libraries: Iterable[Any]) -> list[Any]:
+    """Libraries and, of parts, the libraries that they need, each once and callers before what they call.
+
+    LLVM's linker drops what nothing refers to that was linked before.
+    """
+    ended: dict[Any, None] = {}
+
+    def visit(library: Any) -> None:
+        if library not in ended:
+            for called in library._linking_libraries if isinstance(library, PartLibrary) else ():
+                visit(called)
+            ended[library] = None
+
+    for library in libraries:
+        visit(library)
+    return [*reversed(ended)]
+
+
+class _Flags(Flags):
+    """A function's own flags."""
+
+    def copy(self) -> Any:
+        """What the functions that it calls see of them, and inherit: the same from each caller.
+
+        Numba compiles a law once for each set of flags that it finds at its callers.
+        """
+        shown: Any = Flags()
+        shown.nrt = self.nrt
+        shown.error_model = self.error_model
+        shown.fastmath = self.fastmath
+        shown.boundscheck = self.boundscheck
+        return shown
+
+
+class _OwnLibrary(Compiler):
+    """Numba's compiler with another class of libraries."""
+
+    library: Any
+
+    def _compile_core(self) -> Any:
+        state = self.state
+        state.flags = _Flags(state.flags)
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super()._compile_core()
+
+
+class WholeCompiler(_OwnLibrary):
+    """For functions that Python calls."""
+
+    library = WholeLibrary
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class PartLowering(NativeLowering):
+    """Lowering without machine code."""
+
+    _name = "part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """To LLVM's intermediate code, which compiled callers find."""
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        fndesc = lowered.fndesc
+        # Numba finds the code by an object that is a function of C. This one raises an error that says what is wrong.
+        key = f"{{{fndesc.qualname} is for compiled functions only}}".format
+        state.targetctx.insert_user_function(key, fndesc, [state.library])
+        state.reload_init.extend(state.library._reload_init)
+        state["cr"] = lowered._replace(cfunc=key)
+        return True
+
+
+class PartCompiler(_OwnLibrary):
+    """For functions that only compiled functions call."""
+
+    library = PartLibrary
+
+    def define_pipelines(self) -> list[Any]:
+        """Numba's own, but for the last step."""
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        manager.passes = [
+            (PartLowering, text) if step is NativeLowering else (step, text) for step, text in manager.passes
+        ]
+        manager.finalize()
+        return [manager]
+
+
+# ------------------------------------------------------------------------------------------ what is kept on disk
+
+
+class FunctionCache(_Cache):
+    """What Numba asks of the cache of a function, besides ``load_overload`` and ``save_overload``."""
+
+    @property
+    def cache_path(self) -> str:
+        """The folder that is tried first."""
+        raise NotImplementedError
+
+    def enable(self) -> None:
+        """It always is."""
+
+    disable = flush = enable
+
+
+def keep_in(compiled: Any, cache: FunctionCache, compile_: Callable[..., Any]) -> None:
+    """Let a compiled function look in a cache, and compile by ``compile_``."""
+    compiled._cache = cache
+    compiled.compile = compile_
+
+
+def callback(function: Callable[..., Any], signature: Any) -> Any:
+    """A function for C that is not compiled yet, of which the code is linked as a whole."""
+    return CFunc(function, normalize_signature(signature), {}, {}, pipeline_class=WholeCompiler)
+
+
+def holds_addresses(compiled: Any) -> bool:
+    """Whether what was compiled is for this process only."""
+    return bool(compiled.library.has_dynamic_globals)
+
+
+def as_bytes(compiled: Any) -> bytes:
+    """What was compiled, for :func:`from_bytes`."""
+    return bytes(dumps(compiled._reduce()))
+
+
+def from_bytes(target_context: Any, content: bytes) -> Any:
+    """What was compiled, in this or another process. Unpickling runs what is in ``content``."""
+    return CompileResult._rebuild(target_context, *pickle.loads(content))
+
+
+def types_key(signature: Any, codegen: Any, *others: Any) -> bytes:
+    """Of the types of a function's arguments, the version of Numba, the processor, and ``others``."""
+    of_types = repr((tuple(getattr(signature, "args", signature)), getattr(signature, "return_type", None)))
+    return bytes(dumps((of_types, numba.__version__, codegen.magic_tuple(), others)))
+
+
+def cache_folders(source: Path) -> tuple[Path, Path]:
+    """Where Numba keeps functions of ``source`` below a folder that it is given, and at a user's home."""
+    below: str = _CacheLocator.get_suitable_cache_subpath(str(source))
+    return Path(below), Path(AppDirs(appname="numba", appauthor=False).user_cache_dir) / below
+
+
+# ---------------------------------------------------------------------------------------------- records in memory
+
+
+def size_of(kind: types.Type) -> int:
+    """Bytes that a value of a type takes in memory."""
+    context: Any = cpu_target.target_context
+    return int(context.get_abi_sizeof(context.get_data_type(kind)))
+
+
+def array_at(context: Any, builder: Any, array: types.Array, data: Any, count: Any, stride: Any, itemsize: Any) -> Any:
+    """The value of an ``array`` type of one dimension, of ``count`` items at ``data``; nobody owns their memory."""
+    made = make_array(array)(context, builder)
+    populate_array(made, data=data, shape=[count], strides=[stride], itemsize=itemsize, meminfo=None)
+    return made._getvalue()

@@ -1,0 +1,58 @@
+"""What all commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.program import HostOp
+from gpusched_env.scheduling.showing import Shown
+
+OperationOf = Callable[[int], HostOp]
+"""What an unfinished launch carries out, by its id."""
+
+
+class AnyCommand:
+    """A command: its fields are those of a frozen dataclass."""
+
+    __slots__ = ()
+
+    NAME: ClassVar[str]
+    """In scenarios."""
+    VERB: ClassVar[str]
+    """What it does, for films and traces."""
+    ONCE: ClassVar[bool] = False
+    """Whether it is legal once at an instant: no sequence of commands stops the clock."""
+    NUMBERS: ClassVar[tuple[str, ...]]
+    """What :meth:`numbers` gives: fields of :data:`~gpusched_env.scheduling.given.GIVEN`."""
+    anywhere: ClassVar[Callable[..., Any]]
+    """A procedure ``(w)``: whether the command is legal now, for whatever it could be about."""
+    show: ClassVar[Callable[..., Any] | None] = None
+    """A procedure ``(w, tenant, row, offered)`` that fills columns of a row of ``view.tenants``: for what it is legal
+    now; ``offered``: whether the scenario offers it."""
+
+    @property
+    def launch_id(self) -> int:
+        """Id of the launch that it is about; -1: of none."""
+        return int(getattr(self, "launch", -1))
+
+    def numbers(self) -> tuple[int, ...]:
+        """Itself in whole numbers: what compiled code carries out, and action spaces mean. Here its fields."""
+        return tuple(int(getattr(self, name)) for name in self.NUMBERS)
+
+    @classmethod
+    def of(cls, *numbers: int) -> Self:
+        """The inverse of :meth:`numbers`."""
+        return cls(*numbers)
+
+    def check(self, view: Shown, problem: Problem, operation_of: OperationOf) -> None:
+        """Whether it may be given where the device shows ``view``, and the scenario offers it.
+
+        Args:
+            operation_of: asked only where a launch is refused that waits for another one, and of tiles.
+
+        Raises:
+            IllegalCommand: names the command, why it is not legal now, and what would be.
+        """
+        raise NotImplementedError

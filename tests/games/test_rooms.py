@@ -1,0 +1,61 @@
+"""A game is a room and a line: without them the rest of the project works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpusched_env.scenarios.games import GAMES
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "docs", "results", "*.egg-info", ".*_cache")
+ROOMS = {name: place.split(".")[2] for name, place in GAMES.items()}
+"""Folders by name."""
+EVERYTHING = """
+import importlib, pkgutil, sys
+import gpusched_env
+for module in pkgutil.walk_packages(gpusched_env.__path__, "gpusched_env."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError as error:  # A library that is not installed.
+            if (error.name or "").startswith("gpusched_env"):
+                raise
+"""
+TESTS = ("tests/scenarios", "tests/hardware/test_laws.py", "tests/envs/test_registration.py", "tests/test_closure.py")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROOMS)
+def test_the_rest_works_without_a_game(name: str, tmp_path: Path) -> None:
+    """Its folder, its line and its tests are deleted in a copy."""
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT, tree, symlinks=True, ignore=LEFT_OUT)
+    shutil.rmtree(tree / "gpusched_env" / "games" / ROOMS[name])
+    shutil.rmtree(tree / "tests" / "games" / ROOMS[name])
+    registry = tree / "gpusched_env" / "scenarios" / "games.py"
+    text, lines = re.subn(rf'^    "{name}": .*\n', "", registry.read_text(), flags=re.MULTILINE)
+    assert lines == 1
+    registry.write_text(text)
+
+    run(tree, "-W", "ignore", "-c", EVERYTHING)
+    known = run(tree, "-m", "gpusched_env.experiments.cli", "schedulers")
+    assert f"({name})" not in known
+    assert all(f"({other})" in known for other in ROOMS if other != name)
+    compared = ("compare", "Toy", "--schedulers", "sjf,pass-through", "--seeds", "1", "--workers", "1")
+    assert "sjf" in run(tree, "-m", "gpusched_env.experiments.cli", *compared)
+    run(tree, "-m", "pytest", "-q", "-x", "-n", "0", "-m", "not slow and not long", *TESTS)
+
+
+def run(tree: Path, *command: str) -> str:
+    """What Python prints in a tree, which is where its modules are."""
+    there = {**os.environ, "PYTHONPATH": str(tree)}
+    ran = subprocess.run([sys.executable, *command], cwd=tree, env=there, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-4000:]
+    return ran.stdout
