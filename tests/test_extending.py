@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from gpusched_env.experiments.reference import interface
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TEXT = (DOCS / "extending.md").read_text(encoding="utf-8")
-INTERFACE = (DOCS / "interface.md").read_text(encoding="utf-8")
+INTERFACE = interface.document()
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 PLACE = re.compile(r"^\|.*\]\(([^)#]+)\).*\| `([^`]+)` \|$", flags=re.MULTILINE)

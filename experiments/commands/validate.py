@@ -154,9 +154,9 @@ def _write_page(lives: Sequence[Live], docs: Path, inputs: Sequence[Path] = ()) 
     from gpusched_env.experiments.live import page
     from gpusched_env.experiments.live.figure import live_svg
 
-    picture, tables = f"{docs.stem}.svg", f"{docs.stem}-tables.md"
-    long = page.tables_markdown(lives, docs.name)
-    write_page(docs, {docs.name: page.markdown(lives, picture, tables), picture: live_svg(lives), tables: long}, inputs)
+    picture, tables = f"{docs.stem}.svg", f"{docs.stem}.csv"
+    contents: dict[str, bytes | str] = {docs.name: page.markdown(lives, picture, tables), picture: live_svg(lives)}
+    write_page(docs, {**contents, tables: page.all_tables(lives)}, inputs)
 
 
 def _recordings(folder: Path, gpu: str, ablation: bool, workers: int | None) -> Validation:
