@@ -15,6 +15,9 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 # Numba and torch each start a thread a core otherwise, and small jobs get slower, not faster.
 export OMP_NUM_THREADS := 1
 
+# Each process would rewrite the assertions of all tests otherwise, and compile the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 # How many pytest processes.
 JOBS ?= 2
 

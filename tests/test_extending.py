@@ -64,8 +64,11 @@ def test_the_new_command_fits_the_code_and_its_files_are_those_of_the_table() ->
     subprocess.run(["git", "apply", "--check", str(PATCH)], cwd=DOCS.parent, check=True)
     changed = re.findall(r"^\+\+\+ b/(.+)$", PATCH.read_text(encoding="utf-8"), flags=re.MULTILINE)
     section = dict(SECTION.findall(TEXT))["A command"]
-    steps = re.findall(r"^\| \d+[^|]*\| \[[^]]+\]\(\.\./([^)]+)\)", section, flags=re.MULTILINE)
-    assert sorted(steps) == sorted(changed)
+    # A new file is named, and linked to the one beside it that is its model.
+    steps = re.findall(r"^\| \d+[^|]*\| \[([^]]+)\]\(\.\./([^)]+)\)", section, flags=re.MULTILINE)
+    files = [str(Path(link).with_name(Path(name.replace("\\", "")).name)) for name, link in steps]
+    assert sorted(files) == sorted(changed)
+    assert len(files) <= 9
 
 
 @pytest.mark.slow

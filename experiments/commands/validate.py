@@ -155,7 +155,7 @@ def _write_page(lives: Sequence[Live], docs: Path, inputs: Sequence[Path] = ()) 
     from gpusched_env.experiments.live.figure import live_svg
 
     picture, tables = f"{docs.stem}.svg", f"{docs.stem}.csv"
-    contents = {docs.name: page.markdown(lives, picture, tables), picture: live_svg(lives)}
+    contents: dict[str, bytes | str] = {docs.name: page.markdown(lives, picture, tables), picture: live_svg(lives)}
     write_page(docs, {**contents, tables: page.all_tables(lives)}, inputs)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.experiments.lib.files import Figure, encode_rows, read_struct
@@ -153,6 +152,8 @@ class Live(msgspec.Struct, kw_only=True):
     def tau(self, scenario: str, figure: Callable[[LiveFigures], float | None]) -> float:
         """Kendall's tau-b between measured and predicted order of the schedulers, by the mean of a figure; NaN with
         fewer than three of them."""
+        from scipy.stats import kendalltau
+
         means = self.means(scenario, figure)
         return float(kendalltau(*means.T).statistic) if len(means) > 2 else float("nan")
 

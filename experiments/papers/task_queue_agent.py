@@ -42,7 +42,7 @@ from gpusched_env.envs.task_queues.env import FORMS, RANDOM
 from gpusched_env.envs.task_queues.level_by_level import level_by_level_us
 from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
-from gpusched_env.experiments.lib.verdicts import Target, record, table_of
+from gpusched_env.experiments.lib.verdicts import record, table_of
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.session import run_tasks_of, time_in
@@ -226,10 +226,6 @@ class Paper(Reproduction):
         found = mean_interval(ratios.tolist())
         low, high = (None if bound is None else math.expm1(bound) for bound in (found.low, found.high))
         return Interval(math.expm1(found.mean), low, high, found.seeds)
-
-    def checks(self) -> list[Target]:
-        """Nothing is published."""
-        return []
 
     def summary(self) -> str:
         return (

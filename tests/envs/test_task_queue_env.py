@@ -12,6 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from gpusched_env.envs.registration import env_id
 from gpusched_env.envs.task_queues.env import FORMS, TaskQueueEnv
 from gpusched_env.errors import InputError
+from tests.refusals import refused
 
 SMALL = 2
 """A seed whose random problem is small: a colouring of a mesh."""
@@ -71,20 +72,20 @@ def test_several_gpus() -> None:
     assert session is not None
     assert session.view.workers % 2 == 0
     assert session.device.totals["sent"] > 0
-    with pytest.raises(InputError, match="gpus is 2, but a colouring runs on 1"):
+    with refused(InputError, "is 2", "on 1"):
         env.reset(seed=0, options={"problem": "colouring-hubs"})
-    with pytest.raises(InputError, match="gpus is 0, must be a whole number of at least 1"):
+    with refused(InputError, "is 0", "least 1"):
         make(gpus=0)
 
 
 def test_what_is_refused() -> None:
     env = make()
     env.reset(seed=SMALL)
-    with pytest.raises(InputError, match=r"action 24 is not in 0\.\.23"):
+    with refused(InputError, "action 24", "in 0..23"):
         env.step(24)
-    with pytest.raises(InputError, match="problem is 'bfs-rood'; did you mean 'bfs-road'"):
+    with refused(InputError, "'bfs-rood'", "did you mean 'bfs-road'"):
         make(problem="bfs-rood")
-    with pytest.raises(TypeError, match="no shallow copy"):
+    with refused(TypeError, "shallow"):
         copy.copy(env)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.memory import columns, places, records
-from gpusched_env.scheduling.commands import GIVEN
+from gpusched_env.scheduling.given import GIVEN
 
 env_at = records(layout.ENV, "env")
 _problem = records(layout.PROBLEM, "problem")
@@ -17,6 +17,7 @@ _variant = records(layout.VARIANT, "variant")
 _number = records(layout.NUMBER, "number")
 _real = records(layout.REAL, "real")
 _stream_row = records(layout.STREAM_ROW, "stream_row")
+_engine = records(layout.COPY_ENGINE)
 _client = records(layout.CLIENT, "client")
 _thread = records(layout.THREAD, "thread")
 _mark = records(layout.MARK, "mark")
@@ -132,6 +133,12 @@ def outbox(w, i):
 
 
 @inlined
+def engines(w, number):
+    """A copy engine."""
+    return _engine(w.address + layout.ENGINES_AT, number)
+
+
+@inlined
 def clients(w, tenant):
     return _client(w.clients_at, tenant)
 
@@ -169,7 +176,7 @@ def processes(w, p):
 
 @inlined
 def given(w):
-    """The command that is to be carried out (:data:`~gpusched_env.scheduling.commands.numbers.GIVEN`)."""
+    """The command that is to be carried out (:data:`~gpusched_env.scheduling.given.GIVEN`)."""
     return _given(w.given_at, 0)
 
 

@@ -30,6 +30,7 @@ from gpusched_env.scheduling.commands import (
     Wait,
 )
 from gpusched_env.scheduling.commands.partition import whole_or
+from gpusched_env.scheduling.commands.preempt import may_preempt
 from gpusched_env.scheduling.synchronising import held_slots, pair_of
 from gpusched_env.workload import host
 from gpusched_env.workload.cores.ticking import set_budget
@@ -137,10 +138,9 @@ class Decisions:
         parent = launch.parent
         return 0 if parent is None or parent.state is State.DONE else parent.priority
 
-    def preemptible(self, launch: Launch) -> bool:
-        """Whether a launched kernel may be preempted now."""
-        started = launch.started_ps < NEVER and launch.grid is not None
-        return started and not launch.preempting and launch.preempted_ps != self._clock.now
+    def on_gpu(self, launch: Launch) -> bool:
+        """Whether a kernel has started, and has not left the SMs."""
+        return launch.started_ps < NEVER and launch.grid is not None
 
     @property
     def any_launchable(self) -> bool:
@@ -150,7 +150,7 @@ class Decisions:
     @property
     def any_preemptible(self) -> bool:
         """Whether a launched kernel may be preempted now."""
-        return any(map(self.preemptible, self._streams.launched.values()))
+        return any(may_preempt(self._world, launch) for launch in self._streams.launched.values())
 
     @property
     def any_synchronisable(self) -> bool:
@@ -162,23 +162,7 @@ class Decisions:
         """Whether a pending launch may be given another form now."""
         return any(map(self._streams.forms, self._streams.pending.values()))
 
-    def stuck(self) -> str:
-        """What keeps the GPU from going on, where nothing can happen any more."""
-        found = []
-        for tenant, client in enumerate(self._world.clients):
-            if client.outstanding:
-                mine = [id_ for id_, launch in self._streams.pending.items() if launch.tenant == tenant]
-                name = self._problem.programs[tenant].tenant.name
-                found.append(
-                    f"tenant {name}: {client.outstanding} operations unfinished, "
-                    + (f"kernels {sorted(mine)[:3]} wait for a launch" if mine else "none waits for the scheduler")
-                )
-        left = [launch for launch in self._streams.launched.values() if launch.state is not State.DONE]
-        if left:
-            found.append(f"launched but unfinished: {[launch.id for launch in left[:5]]}")
-        return "; ".join(found + self._held())
-
-    def _held(self) -> list[str]:
+    def held(self) -> list[str]:
         """Whose blocks wait for tiles of another."""
         found = []
         for launch in sorted(self._streams.launched.values(), key=lambda launch: launch.id):

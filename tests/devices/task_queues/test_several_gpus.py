@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import networkx as nx
 import pytest
 
 from gpusched_env.errors import DeadlockError
@@ -14,13 +13,13 @@ from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.results import fault_of
 from gpusched_env.workload.graphs import kronecker
-from tests.devices.task_queues.toys import BATCHES, PS, PUSH, TOY, events, graph, run, toy
+from tests.devices.task_queues.toys import BATCHES, PS, PUSH, TOY, events, graph, networkx_graph, run, toy
+from tests.refusals import refused
 
 PATH = graph(3, (0, 1), (1, 2))
 """GPU 0 owns vertices 0 and 1, GPU 1 owns vertex 2."""
 GRAPH = kronecker(7, 6, seed=3)
 SOURCE = int(GRAPH.degree.argmax())
-NX = nx.Graph(zip(GRAPH.origin.tolist(), GRAPH.neighbour.tolist(), strict=True))
 
 
 def test_a_push_over_nvlink(device: TaskDevice) -> None:
@@ -102,16 +101,18 @@ def test_aggregation_over_infiniband(device: TaskDevice) -> None:
 @pytest.mark.parametrize("gpus", [2, 3])
 def test_results_are_right(device: TaskDevice, link: TaskLink, strategy: str, gpus: int) -> None:
     """Depths as networkx has them; ranks close to its."""
+    import networkx as nx
+
     form = Form(strategy, fetch=8, threshold=2 if strategy == "discrete" else 0)  # type: ignore[arg-type]
     common = {"graph": GRAPH, "gpus": gpus, "link": link, "machine": TOY, "partition": "random", "polls": 3000}
     run(device, TaskProblem(application="bfs", source=SOURCE, **common), form)  # type: ignore[arg-type]
-    depths = nx.single_source_shortest_path_length(NX, SOURCE)
+    depths = nx.single_source_shortest_path_length(networkx_graph(GRAPH), SOURCE)
     assert {vertex: device.data.level[vertex] for vertex in depths} == depths
     assert device.totals["sent"] > 0
     assert device.totals["flying"] == 0
     problem = TaskProblem(application="pagerank", epsilon=1e-4, capacity=200_000, **common)  # type: ignore[arg-type]
     run(device, problem, replace(form, threshold=0))
-    exact = nx.pagerank(NX, alpha=0.85, tol=1e-12)
+    exact = nx.pagerank(networkx_graph(GRAPH), alpha=0.85, tol=1e-12)
     ranks = device.data.rank[list(exact)] / device.data.rank[list(exact)].sum()
     assert ranks == pytest.approx(list(exact.values()), rel=5e-3)
     assert fault_of(problem, device.data) == ""
@@ -152,13 +153,13 @@ def test_a_link_that_overflows(device: TaskDevice) -> None:
     never = replace(BATCHES, batch=2000, wait=1_000_000)
     options = {"application": "pagerank", "epsilon": 1e-4, "partition": "random", "capacity": 200_000}
     device.begin(toy(GRAPH, gpus=2, link=never, log=0, **options), Form(polls=1_000_000))
-    with pytest.raises(DeadlockError, match=r"the link from GPU \d to GPU \d overflows at .* us: it has 640 places"):
+    with refused(DeadlockError, "GPU", "640 places"):
         device.advance()
 
 
 def test_a_vote_on_two_gpus_that_cannot_complete(device: TaskDevice) -> None:
     device.begin(toy(graph(3, (0, 1), (1, 2)), gpus=2, link=PUSH, polls=30), Form(fetch=1, grid=5))
-    with pytest.raises(DeadlockError, match=r"4 of 10 workers have voted, and 6 wait for room on the 2 GPUs"):
+    with refused(DeadlockError, "4 of 10 workers", "6 wait", "2 GPUs"):
         device.advance()
 
 

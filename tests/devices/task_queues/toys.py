@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,6 +15,9 @@ from gpusched_env.task_queues.form import Form
 from gpusched_env.task_queues.problem import TaskProblem
 from gpusched_env.task_queues.timeline import Event
 from gpusched_env.workload.graphs import Graph, simple_graph
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 PS = 1000
 """A nanosecond."""
@@ -78,3 +81,10 @@ def run(device: TaskDevice, problem: TaskProblem, form: Form) -> TaskDevice:
     device.begin(problem, form)
     assert device.advance()
     return device
+
+
+def networkx_graph(graph: Graph) -> nx.Graph:
+    """Of the vertices that have edges."""
+    import networkx as nx
+
+    return nx.Graph(zip(graph.origin.tolist(), graph.neighbour.tolist(), strict=True))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import networkx as nx
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gpusched_env.workload.graphs import Graph
 from gpusched_env.workload.task_queues.graphs import hubs, mesh, road, web
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 
 def of_networkx(graph: Graph) -> nx.Graph:
+    import networkx as nx
+
     made = nx.Graph()
     made.add_nodes_from(range(len(graph.degree)))
     made.add_edges_from(zip(graph.origin.tolist(), graph.neighbour.tolist(), strict=True))
@@ -17,6 +23,8 @@ def of_networkx(graph: Graph) -> nx.Graph:
 
 
 def test_a_mesh_is_a_grid_of_three_dimensions() -> None:
+    import networkx as nx
+
     assert nx.is_isomorphic(of_networkx(mesh(3)), nx.grid_graph([3, 3, 3]))
     whole = mesh(5)
     assert whole.degree.max() == 6
@@ -24,6 +32,8 @@ def test_a_mesh_is_a_grid_of_three_dimensions() -> None:
 
 
 def test_a_road_like_graph_is_one_part_of_a_long_way() -> None:
+    import networkx as nx
+
     graph = road(4096, seed=1)
     made = of_networkx(graph)
     assert nx.is_connected(made)

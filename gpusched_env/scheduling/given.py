@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.scheduling.commands.all import CODES, COMMANDS, Command
+from gpusched_env.scheduling.commands import CODES, COMMANDS, Command
 
 FIELDS: Final = tuple(dict.fromkeys(name for command in COMMANDS for name in command.NUMBERS))
 GIVEN: Final = np.dtype([(name, np.int64) for name in ("code", *FIELDS)])
@@ -32,5 +32,5 @@ def write_numbers(command: Command, words: NDArray[np.int64]) -> None:
 
 def command_of(given: np.void) -> Command:
     """The command that a :data:`GIVEN` has: the inverse of :func:`write_numbers`."""
-    kind = COMMANDS[given["code"]]
+    kind: type[Command] = COMMANDS[int(given["code"])]
     return kind.of(*(int(given[name]) for name in kind.NUMBERS))

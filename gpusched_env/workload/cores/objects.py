@@ -1,4 +1,4 @@
-"""Cores of the CPU and their processes as plain objects, for :mod:`gpusched_env.workload.cores`."""
+"""Cores of the CPU and their processes as plain objects, for :mod:`gpusched_env.workload.cores.ticking`."""
 
 from __future__ import annotations
 
