@@ -141,12 +141,6 @@ class World:
         job.variant, job.first_op, job.marks = variant, variant.first_op, variant.marks
         job.operations = job.unfinished = variant.device_ops
 
-    def in_system(self, tenant: int) -> list[Job]:
-        """Jobs that have arrived and are not gone, oldest first."""
-        client = self.clients[tenant]
-        jobs = (self.jobs[tenant][number] for number in range(client.first, client.arrived))
-        return [job for job in jobs if job.state != host.GONE]
-
     def issue(self, k: int) -> None:
         """A thread issues the operation that it stands at."""
         thread = self.threads[k]
