@@ -15,6 +15,9 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 # Numba and torch each start a thread a core otherwise, and small jobs get slower, not faster.
 export OMP_NUM_THREADS := 1
 
+# Each process would rewrite the assertions of all tests otherwise, and compile the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 # How many pytest processes.
 JOBS ?= 2
 
@@ -32,7 +35,7 @@ SAMPLE ?= 16
 PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-blocks fleet-rates gpucolo \
 	gpucolo-fleet recordings shared-memory-agent spawn task-queue-agent
 
-.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results readme again replay-sample docs docs-serve reference clean
+.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results readme again replay-sample docs docs-serve reference architecture clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -44,12 +47,13 @@ help:
 	@echo "make lint       ruff, mypy and import-linter alone"
 	@echo "make format     let ruff format and fix what it can"
 	@echo "make bench      benchmarks, as ratios measured side by side"
-	@echo "make results    the page of trained agents, docs/results.md, from the result files in docs/results"
+	@echo "make results    the page of trained agents, docs/results.md, and the leaderboard, from the result files in docs/results"
 	@echo "make readme     the README's tables, from the result files, and its learning curve, by the block that draws it"
 	@echo "make again      plays all that result files have of other sources, and all papers, and says what comes out otherwise"
 	@echo "make replay-sample  plays some episodes of all result files again, others for each commit"
 	@echo "make docs       the site of the pages in docs, with a search, into $(DOCS_OUT)"
-	@echo "make reference  pages of the interface, schedulers and leaderboard, from docstrings and result files"
+	@echo "make reference  pages of environments, interface, scenarios and schedulers, as the site has them, into build/reference"
+	@echo "make architecture  the picture and tables of ARCHITECTURE.md and the layers of CONTRIBUTING.md, from the code"
 	@echo "make docs-serve the same, shown on http://localhost:$(DOCS_PORT)"
 	@echo "make clean      remove $(VENV) and everything that builds and tools left"
 
@@ -115,6 +119,7 @@ bench: install-dev
 results: install-dev
 	$(BIN)/gpusched results $(wildcard docs/results/*.json.gz) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json.gz)) --docs docs/results.md
+	$(BIN)/python -m gpusched_env.experiments.reference.leaderboard docs
 
 # Seeds decide what the block learns, so that the picture changes where the physics does.
 readme: install-dev
@@ -130,7 +135,7 @@ again: install-dev
 	$(BIN)/gpusched rank-replay $(RANKINGS) --note
 	for paper in $(PAPERS); do \
 		rm -f docs/$$paper.md; $(BIN)/gpusched reproduce $$paper --docs docs/$$paper.md || test $$? = 1 || exit 2; done
-	$(MAKE) results reference readme
+	$(MAKE) results readme
 	git diff --exit-code --stat -- docs ':!docs/results'
 
 replay-sample: install-dev
@@ -144,9 +149,12 @@ docs: $(VENV)/.docs $(EXECUTED)
 	GPUSCHED_DOCS_EXECUTE=$(EXECUTE) $(BIN)/python -m sphinx -b html -W --keep-going --quiet -c docs/site docs $(DOCS_OUT)
 	@echo "Open $(DOCS_OUT)/index.html in a browser, or run make docs-serve."
 
-# Pages of the interface, schedulers and leaderboard, from docstrings and result files.
+# The site has them without this.
 reference: install-dev
-	$(BIN)/python -m gpusched_env.experiments.reference docs
+	$(BIN)/python -m gpusched_env.experiments.reference build/reference
+
+architecture: install-dev
+	$(BIN)/python -m gpusched_env.experiments.reference.architecture
 
 docs-serve: docs
 	$(BIN)/python -m http.server --directory $(DOCS_OUT) $(DOCS_PORT)

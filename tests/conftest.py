@@ -8,13 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-
-# Neither an example nor drawing one may fail for being slow: the first use of a device compiles, and machines differ.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
 
 Run = Callable[..., int]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A listing runs nothing: assertions are not rewritten and hypothesis reads no constants, most of its time."""
+    if config.option.collectonly:
+        sys.meta_path[:] = [
+            finder for finder in sys.meta_path if type(finder).__module__ != "_pytest.assertion.rewrite"
+        ]
+        config.pluginmanager.unregister(name="hypothesispytest")
+    from hypothesis import HealthCheck, settings
+
+    # Neither an example nor drawing one may fail for being slow: the first use of a device compiles, machines differ.
+    settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "examples"
 BRIEF = ["--scenario", "Toy", "--timesteps", "512", "--envs", "4"]
@@ -23,6 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_trainer_in_one_file_writes_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     monkeypatch.chdir(tmp_path)
     main = runpy.run_path(str(EXAMPLES / "train_ppo.py"))["main"]
     given = ["--steps", "32", "--batch", "64", "--validate-every", "256", "--evaluation-seeds", "2", "--out", "run"]

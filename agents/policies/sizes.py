@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -141,9 +141,52 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return found
 
 
-class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rule", tag_field="kind"):
+class RuleRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """A rule: linear functions of columns of an observation."""
+
+    RULE: ClassVar[Any]
+    """The module of :mod:`gpusched_env.agents.policies` that says what it is, by ``READS`` and ``SHAPES``."""
+
+    @classmethod
+    def check(cls, layout: ActionLayout) -> None:
+        """That decisions are of the kind that the rule makes; of most it is about launches.
+
+        Raises:
+            InputError: they are not.
+        """
+        if layout.interval_us > 0.0:
+            name = cls.__struct_config__.tag
+            raise InputError(f"policy {name} decides about launches, not for an interval: give interval_us 0, or serve")
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> Self:
+        """The sizes that fit a layout's actions.
+
+        Raises:
+            InputError: as :meth:`check`.
+        """
+        cls.check(layout)
+        return cls()
+
+    def fitted(self, layout: ActionLayout) -> Self:
+        """As :meth:`of`."""
+        return self.of(layout)
+
+    @property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns of an observation that it reads, by table."""
+        reads: dict[str, tuple[str, ...]] = self.RULE.READS
+        return reads
+
+    def shapes(self, layout: ActionLayout) -> Shapes:
+        """The same for every layout."""
+        return dict(self.RULE.SHAPES)
+
+
+class RuleSizes(RuleRecord, frozen=True, kw_only=True, tag="rule"):
     """The rule (:mod:`gpusched_env.agents.policies.rule`)."""
 
+    RULE: ClassVar[Any] = rule
     priorities: Count
     streams: Count = 0
     modes: Count = 0
@@ -151,13 +194,9 @@ class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """As in :class:`SlotSizes`; the rule launches into its program's streams, preempts nothing and rejects nothing."""
 
     @classmethod
-    def of(cls, layout: ActionLayout) -> RuleSizes:
-        """The sizes that fit a layout's actions.
-
-        Raises:
-            InputError: decisions stand for an interval.
-        """
-        _check_launches(layout, "rule")
+    def of(cls, layout: ActionLayout) -> Self:
+        """As :meth:`RuleRecord.of`."""
+        cls.check(layout)
         return cls(
             priorities=len(layout.stream_priorities),
             streams=layout.streams,
@@ -165,148 +204,72 @@ class RuleSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             quarters=layout.choices("partition"),
         )
 
-    def fitted(self, layout: ActionLayout) -> RuleSizes:
-        """As :meth:`of`."""
-        return self.of(layout)
 
-    @property
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns of an observation that it reads, by table."""
-        return rule.READS
-
-    def shapes(self, layout: ActionLayout) -> Shapes:
-        """The same for every layout."""
-        return dict(rule.SHAPES)
-
-
-class ReleaseSizes(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="release", tag_field="kind"
-):
+class ReleaseSizes(RuleRecord, frozen=True, tag="release"):
     """The release rule (:mod:`gpusched_env.agents.policies.release`)."""
 
-    @classmethod
-    def of(cls, layout: ActionLayout) -> ReleaseSizes:
-        """The sizes that fit a layout's actions; there is nothing to fit.
-
-        Raises:
-            InputError: decisions stand for an interval.
-        """
-        _check_launches(layout, "release")
-        return cls()
-
-    def fitted(self, layout: ActionLayout) -> ReleaseSizes:
-        """As :meth:`of`."""
-        return self.of(layout)
-
-    @property
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns of an observation that it reads, by table."""
-        return release.READS
-
-    def shapes(self, layout: ActionLayout) -> Shapes:
-        """The same for every layout."""
-        return dict(release.SHAPES)
+    RULE: ClassVar[Any] = release
 
 
-class ServeSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="serve", tag_field="kind"):
+class ServeSizes(RuleRecord, frozen=True, kw_only=True, tag="serve"):
     """The serve rule (:mod:`gpusched_env.agents.policies.serve`)."""
 
+    RULE: ClassVar[Any] = serve
     ways: Annotated[int, Meta(ge=2, le=len(serve.Way))] = 2
     """Of letting a tenant go first, the first so many."""
 
     @classmethod
-    def of(cls, layout: ActionLayout) -> ServeSizes:
-        """The sizes that fit a layout's actions; there is nothing to fit.
-
-        Raises:
-            InputError: every launch is a decision, or observations do not tell what is lost in futures.
-        """
+    def check(cls, layout: ActionLayout) -> None:
+        """That decisions stand for an interval, and observations tell what is lost in futures."""
         if layout.interval_us == 0.0:
             raise InputError("policy serve decides for an interval: give interval_us (such as 250)")
         if not layout.futures:
             raise InputError("policy serve goes by what is lost in futures: give futures true")
+
+    @classmethod
+    def of(cls, layout: ActionLayout) -> Self:
+        """As :meth:`RuleRecord.of`, with all ways."""
+        cls.check(layout)
         return cls(ways=len(serve.Way))
 
-    def fitted(self, layout: ActionLayout) -> ServeSizes:
+    def fitted(self, layout: ActionLayout) -> Self:
         """As :meth:`of`, with as many ways as it has."""
         return msgspec.structs.replace(self.of(layout), ways=self.ways)
-
-    @property
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns of an observation that it reads, by table."""
-        return serve.READS
 
     def shapes(self, layout: ActionLayout) -> Shapes:
         """The same for every layout."""
         return serve.shapes(self.ways)
 
 
-class PairSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="pairs", tag_field="kind"):
+class PairSizes(RuleRecord, frozen=True, tag="pairs"):
     """The rule of pairs (:mod:`gpusched_env.agents.policies.pairs`)."""
 
-    @classmethod
-    def of(cls, layout: ActionLayout) -> PairSizes:
-        """The sizes that fit a layout's actions; there is nothing to fit.
+    RULE: ClassVar[Any] = pairs
 
-        Raises:
-            InputError: there are no tiles to synchronise.
-        """
+    @classmethod
+    def check(cls, layout: ActionLayout) -> None:
+        """That there are tiles to synchronise."""
         if not layout.synchronises:
             raise InputError("policy pairs synchronises tiles: give a scenario whose commands have synchronise")
-        return cls()
-
-    def fitted(self, layout: ActionLayout) -> PairSizes:
-        """As :meth:`of`."""
-        return self.of(layout)
-
-    @property
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns of an observation that it reads, by table."""
-        return pairs.READS
-
-    def shapes(self, layout: ActionLayout) -> Shapes:
-        """The same for every layout."""
-        return dict(pairs.SHAPES)
 
 
-class KnobSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="knobs", tag_field="kind"):
+class KnobSizes(RuleRecord, frozen=True, tag="knobs"):
     """The knob rule (:mod:`gpusched_env.agents.policies.knobs`)."""
 
-    @classmethod
-    def of(cls, layout: ActionLayout) -> KnobSizes:
-        """The sizes that fit a layout's actions; there is nothing to fit.
+    RULE: ClassVar[Any] = knobs
 
-        Raises:
-            InputError: decisions are not about knobs.
-        """
+    @classmethod
+    def check(cls, layout: ActionLayout) -> None:
+        """That decisions are about knobs."""
         if not layout.knobs:
             raise InputError(
                 "policy knobs says how long tenants sleep: give a scenario with throttles among its commands, and "
                 "interval_us"
             )
-        return cls()
-
-    def fitted(self, layout: ActionLayout) -> KnobSizes:
-        """As :meth:`of`."""
-        return self.of(layout)
-
-    @property
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns of an observation that it reads, by table."""
-        return knobs.READS
-
-    def shapes(self, layout: ActionLayout) -> Shapes:
-        """The same for every layout."""
-        return dict(knobs.SHAPES)
 
 
 AnyRule = RuleSizes | ReleaseSizes | ServeSizes | PairSizes | KnobSizes
 Sizes = MlpSizes | SlotSizes | AnyRule
-
-
-def _check_launches(layout: ActionLayout, policy: str) -> None:
-    if layout.interval_us > 0.0:
-        raise InputError(f"policy {policy} decides about launches, not for an interval: give interval_us 0, or serve")
 
 
 def input_width(layout: ActionLayout) -> int:

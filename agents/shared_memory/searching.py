@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from cmaes import CMA
 from numpy.typing import NDArray
 
 from gpusched_env.agents.shared_memory.learned import read_weights
@@ -62,6 +61,8 @@ def relative(costs: NDArray[np.float64], fixed: NDArray[np.float64]) -> NDArray[
 
 def search(out: Path, minutes: float, seed: int = 0) -> None:
     """Search for a while, and keep the best weights in ``out``."""
+    from cmaes import CMA  # Takes a second to load, and who plays needs none.
+
     began = time.monotonic()
     optimiser = CMA(mean=constant(MIDDLE).astype(np.float64), sigma=SIGMA, population_size=POPULATION, seed=seed)
     validation = [mix_problem(each) for each in VALIDATED_ON]

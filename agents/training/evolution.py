@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
-from cmaes import CMA
 from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
@@ -77,6 +76,8 @@ class Evolution(ABC):
             state: of the checkpoint to go on from.
             first: where the search begins; ``None``: at 0.
         """
+        from cmaes import CMA  # Takes a second to load, and who plays needs none.
+
         config = course.config
         self.timesteps = 0
         self._course = course

@@ -1,4 +1,4 @@
-"""A Sphinx extension: what leads out of ``docs/`` leads to pages of the site, and long tables stay out of the search.
+"""A Sphinx extension: what leads out of ``docs/`` leads to pages of the site.
 
 On a code host ``[text](../agents/rule.py)`` opens the file. On the site it opens a page that shows the file. Such a
 page is made for each file that a page links to, and no other.
@@ -23,12 +23,15 @@ from sphinx.errors import ExtensionError
 ROOT = Path(__file__).resolve().parents[2]
 OUTWARD = re.compile(r"\]\(\.\./([^)#\s]+)(?:#[^)]*)?\)")
 """A link of a page in ``docs/`` to what is beside that folder."""
-PAGES = {"README.md": "start.md", "CONTRIBUTING.md": "contributing.md", "experiments/notebooks": "notebooks.md"}
+PAGES = {
+    "README.md": "start.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "experiments/notebooks": "notebooks.md",
+}
 """Pages of the site that stand for what is outside of ``docs/``."""
 DOWNLOADS = (".npz", ".gz")
 """Files that are there to be downloaded, not to be looked at."""
-UNLISTED = "-tables"
-"""How names of pages with long tables end: they are in no navigation and not searched."""
 
 
 def read_source(app: Sphinx, name: str, source: list[str]) -> None:
@@ -53,8 +56,6 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
         return f"](source:{path})"
 
     source[0] = OUTWARD.sub(inside, source[0])
-    if name.endswith(UNLISTED):
-        source[0] = f"---\norphan: true\nnosearch: true\n---\n\n{source[0]}"
 
 
 def prepare(app: Sphinx) -> None:

@@ -1,5 +1,7 @@
 """A Sphinx extension: the navigation is the list of pages in ``docs/README.md``, and generated pages behind it.
 
+Pages of the reference are made here. In ``docs`` a few lines stand in for each, which say how.
+
 On a code host that file is the index of the folder. On the site it is the front page, and each of its sections one of
 the navigation.
 """
@@ -12,13 +14,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from links import ROOT, UNLISTED
+from links import ROOT
 from pictures import NOTEBOOKS, bare, shown
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from gpusched_env.experiments.reference.__main__ import PAGES
+
 FRONT = ROOT / "docs" / "README.md"
-RULES = ROOT / "CONTRIBUTING.md"
+TOP = {name: ROOT / f"{name.upper()}.md" for name in ("architecture", "contributing")}
+"""Pages whose text lies at the top of the checkout."""
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.DOTALL | re.MULTILINE)
 PAGE = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md\)")
 GENERATED = {"Reference": ["Command line <api/command-line>", "Python API <api/modules>"]}
@@ -32,7 +37,7 @@ def front_page() -> str:
     text = FRONT.read_text(encoding="utf-8")
     parts = [text]
     for title, section in SECTION.findall(text):
-        pages = [f"{text} <{name}>" for text, name in PAGE.findall(section) if not name.endswith(UNLISTED)]
+        pages = [f"{text} <{name}>" for text, name in PAGE.findall(section)]
         entries = "\n".join([*pages, *GENERATED.get(title, [])])
         parts.append(f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n{entries}\n```\n")
     return "\n".join(parts)
@@ -43,12 +48,20 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
     if name == "index":
         source[0] = front_page()
         app.env.note_dependency(str(FRONT))
-    if name == "contributing":
-        source[0] = RULES.read_text(encoding="utf-8")
-        app.env.note_dependency(str(RULES))
+    if name in TOP:
+        text = TOP[name].read_text(encoding="utf-8")
+        source[0] = re.sub(r"\]\((?!https?:|#|docs/)", "](../", text).replace("](docs/", "](")
+        app.env.note_dependency(str(TOP[name]))
+    if name in PAGES:
+        source[0] = PAGES[name]()
     if name == "notebooks":
         entries = "\n".join(f"{COPIES.as_posix()}/{path.stem}" for path in sorted(NOTEBOOKS.glob("*.ipynb")))
         source[0] += f"\n```{{toctree}}\n:maxdepth: 1\n\n{entries}\n```\n"
+
+
+def outdated(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """Pages that are made from sources, of which no file tells whether they changed."""
+    return list(PAGES)
 
 
 def copy_notebooks(app: Sphinx) -> None:
@@ -71,6 +84,7 @@ def check_pictures(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", copy_notebooks)
+    app.connect("env-get-outdated", outdated)
     app.connect("source-read", read_source, priority=400)
     app.connect("build-finished", check_pictures)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

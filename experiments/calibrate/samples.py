@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from scipy.stats import median_abs_deviation
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.graph_pairs import Positive
@@ -79,6 +78,8 @@ class Gap:
         """The median of rows."""
         error = None
         if len(values_us) > 1:
+            from scipy.stats import median_abs_deviation
+
             deviation = median_abs_deviation(values_us, scale="normal")
             error = max(np.sqrt(np.pi / 2 / len(values_us)) * deviation, TIMER_STEP_US / np.sqrt(12.0))
         return cls(float(np.median(values_us)), None if error is None else float(error), len(values_us))

@@ -9,7 +9,7 @@ from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.random_traces import random_trace
 from gpusched_env.workload.arrivals import Backlog, Poisson
 from gpusched_env.workload.batching import Batching
-from gpusched_env.workload.lengths import Drawn, Geometric, Lengths, Lognormal, Recorded, Values
+from gpusched_env.workload.lengths import Drawn, Geometric, Lengths, Lognormal, Recorded, Values, lengths
 from gpusched_env.workload.steps import Decode, Prefill, Step
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workload
@@ -76,10 +76,14 @@ def _lengths(dice: Dice) -> Drawn:
             return Geometric(mean=dice.number(1.0, most), most=most)
 
 
-def _most(lengths: Lengths) -> int:
-    if isinstance(lengths, Recorded):
-        return lengths.most or LONGEST
-    return max(lengths.values) if isinstance(lengths, Values) else lengths.most
+def _most(drawn: Lengths) -> int:
+    if isinstance(drawn, Recorded):
+        return drawn.most or LONGEST
+    return max(drawn.values) if isinstance(drawn, Values) else drawn.most
+
+
+def _least(drawn: Lengths) -> int:
+    return 1 if isinstance(drawn, Recorded) else min(lengths(drawn))
 
 
 def _recorded(dice: Dice, workload: Workload, batching: Batching) -> Workload:
@@ -109,6 +113,10 @@ def _engine(dice: Dice, tenant: Tenant, batching: Batching, horizon_us: float) -
     # A tenant of its own among those that share the recorded steps.
     fewer = dice.integer(1, batching.max_batch) if dice.chance(0.3) else batching.max_batch
     own = replace(batching, max_batch=fewer)
+    if dice.chance(0.2):
+        # What it cannot hold it rejects.
+        shortest = _least(own.prompt) + _least(own.answer) - 1
+        own = replace(own, cache_tokens=dice.integer(shortest, own.cache_tokens))
     tenant = replace(tenant, batching=own)
     if dice.chance(0.3):
         return tenant
@@ -125,8 +133,9 @@ def _engine(dice: Dice, tenant: Tenant, batching: Batching, horizon_us: float) -
 def _of_a_trace(dice: Dice, tenant: Tenant, batching: Batching, gap_us: float) -> Tenant:
     """An engine whose requests have recorded lengths, of prompts, answers or both."""
     trace = random_trace(dice, gap_us)
+    # One fits, whatever the cache.
     prompts, answers = (
-        tuple(dice.integer(1, _most(each)) for _ in trace.times_us) for each in (batching.prompt, batching.answer)
+        (1, *(dice.integer(1, _most(each)) for _ in trace.times_us[1:])) for each in (batching.prompt, batching.answer)
     )
     both = replace(batching, prompt=Recorded(), answer=Recorded())
     asked = dice.pick((both, replace(batching, prompt=Recorded()), replace(batching, answer=Recorded(most=1))))

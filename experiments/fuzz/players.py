@@ -73,7 +73,7 @@ class _RandomPlayer:
     def __call__(self, shown: ShownStep) -> Move:
         w, drawing, view = self._w, self._drawing, shown.view
         offered = {
-            name: w.weights.get(move.NAME, move.WEIGHT) if move.is_legal(view) else 0.0
+            name: w.weights.get(move.NAME, move.WEIGHT) if move.legal_rows(view) else 0.0
             for name, move in self._moves.items()
         }
         drawn = drawing.dice.weighted({**offered, "illegal": w.illegal, "wait": w.weights.get("wait", 1.0)})

@@ -11,12 +11,15 @@ from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.labels import labels
+from gpusched_env.experiments.lib.long_tables import tables_csv
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.published import is_published
 from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, slowdown_of
 
 SHARE, TAU = "{:.1%}", "{:.2f}"
+SEPARATOR = " / "
+"""Between what was measured and what was predicted."""
 
 
 def summary(lives: Sequence[Live]) -> Table:
@@ -112,7 +115,7 @@ def _mean(episodes: Sequence[LiveEpisode], real: bool, figure: Callable[[LiveFig
 
 def _pair(episodes: Sequence[LiveEpisode], figure: Callable[[LiveFigures], float | None], form: str) -> str:
     measured, predicted = (_mean(episodes, real, figure) for real in (True, False))
-    return f"{_shown(measured, form)} / {_shown(predicted, form)}"
+    return f"{_shown(measured, form)}{SEPARATOR}{_shown(predicted, form)}"
 
 
 def _errors(episodes: Sequence[LiveEpisode]) -> np.ndarray:
@@ -228,7 +231,7 @@ def markdown(lives: Sequence[Live], picture: str, tables: str) -> str:
     Args:
         lives: at least one.
         picture: file of :func:`~gpusched_env.experiments.live.figure.live_svg`, relative to the page.
-        tables: file of :func:`tables_markdown`, likewise.
+        tables: file of :func:`all_tables`, likewise.
     """
     return page(
         "live.md.j2",
@@ -242,6 +245,38 @@ def markdown(lives: Sequence[Live], picture: str, tables: str) -> str:
     )
 
 
-def tables_markdown(lives: Sequence[Live], lead: str) -> str:
-    """A table for every scenario; ``lead``: the file of :func:`markdown`, relative to the page."""
-    return page("live-tables.md.j2", lead=lead, parts=[table for live in lives for table in tables(live)])
+def all_tables(lives: Sequence[Live]) -> str:
+    """The tables of every scenario as CSV, measured and predicted figures in columns of their own."""
+    return tables_csv(
+        [
+            ({"scenario": live.title(scenario), "gpu": live.gpu, "seeds": str(len(live.seeds))}, table)
+            for live in lives
+            for scenario in live.tenants
+            for table in (_in_columns(_table(live, scenario)), _reasons(live, scenario))
+        ]
+    )
+
+
+def _in_columns(table: Table) -> Table:
+    """``table`` with two columns for each that has pairs."""
+    paired = [SEPARATOR in str(cell) for cell in table.rows[0]]
+    heads = [
+        name
+        for head, pair in zip(table.heads, paired, strict=True)
+        for name in ((f"{head} measured", f"{head} predicted") if pair else (head,))
+    ]
+    rows = [
+        [
+            part
+            for cell, pair in zip(row, paired, strict=True)
+            for part in (str(cell).split(SEPARATOR) if pair else [cell])
+        ]
+        for row in table.rows
+    ]
+    return Table(table.title, heads, rows)
+
+
+def _reasons(live: Live, scenario: str) -> Table:
+    """Who was left out, and why."""
+    rows = [[name, why.removeprefix(f"{scenario}: ")] for name, why in live.left_out.get(scenario, {}).items()]
+    return Table("", ["scheduler", "left out"], rows)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.errors import InputError
+from gpusched_env.devices.cuda.opening import open_cupy
 from gpusched_env.experiments.measure.recording import Measurements, Pool
 from gpusched_env.versions import versions
 
@@ -28,16 +28,6 @@ _PENDING_LAUNCHES: Final = 4
 _WARM_UP: Final = 2
 _HEAD_START_NS: Final = 300_000
 """For which the GPU waits before timed work, so that the host has queued all of it."""
-
-
-def _cupy() -> Any:
-    try:
-        import cupy
-    except ImportError as error:
-        raise InputError("measuring on a GPU needs CuPy: pip install 'gpusched-env[gpu]'") from error
-    if not cupy.is_available():
-        raise InputError("measuring needs an NVIDIA GPU with its driver; there is none")
-    return cupy
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +47,7 @@ class MeasuringGpu:
     """
 
     def __init__(self) -> None:
-        self.cupy = _cupy()
+        self.cupy = open_cupy("measuring")
         self._hold = self.kernels(__package__, "hold.cu").get_function("hold")
 
     def kernels(self, package: str, file: str, options: tuple[str, ...] = LAUNCHING) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 
 from gpusched_env.devices.cuda.kernels import compiled, registers_of
 from gpusched_env.devices.cuda.launching import LINES, MAX_DYNAMIC_SHARED, Call, call
+from gpusched_env.devices.cuda.opening import open_cupy
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.experiments.record.blocks import Blocks
 from gpusched_env.experiments.record.library import Spec
@@ -97,17 +98,12 @@ class CupyRecorder:
             GpuError: the GPU cannot be used.
         """
         more_queues()
+        self._cp = cupy = open_cupy("recording")
         try:
-            import cupy
             from cuda.bindings import driver
-        except ImportError as error:
-            raise InputError(
-                f"recording on a GPU needs CuPy and cuda-core, and {error.name} is not installed: "
-                "install the extra, gpusched-env[gpu]"
-            ) from None
-        if not cupy.is_available():
-            raise InputError("there is no NVIDIA GPU with its driver in this machine; recording needs one")
-        self._cp, self._bindings = cupy, driver
+        except ImportError:
+            raise InputError("recording needs cuda-core: install the extra, gpusched-env[gpu]") from None
+        self._bindings = driver
         self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         with self._told():
             device = cupy.cuda.Device(number)

@@ -1,1 +1,1 @@
-"""Pages written from docstrings and result files: ``python -m gpusched_env.experiments.reference docs``."""
+"""Pages that the site is built with, from docstrings and scenario files, and the leaderboard from result files."""

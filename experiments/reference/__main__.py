@@ -1,4 +1,7 @@
-"""Write the reference pages into a folder: ``python -m gpusched_env.experiments.reference docs``."""
+"""Write the reference pages into a folder: ``python -m gpusched_env.experiments.reference FOLDER``.
+
+They are made anew whenever the site is built. In ``docs`` a short page of the same name stands in for each.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from gpusched_env.experiments.reference import interface, leaderboard, moved, schedulers
+from gpusched_env.envs import datasheet
+from gpusched_env.experiments.reference import interface, moved, schedulers
+from gpusched_env.scenarios import catalogue
 
-PAGES: Final[dict[str, Callable[[Path], str]]] = {
-    "interface.md": lambda docs: interface.document(),
-    "leaderboard.md": leaderboard.document,
-    "moved.md": lambda docs: moved.document(),
-    "schedulers.md": lambda docs: schedulers.document(),
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "environments": datasheet.document,
+    "interface": interface.document,
+    "moved": moved.document,
+    "scenarios": catalogue.document,
+    "schedulers": schedulers.document,
 }
-"""By name: what makes the page, of the folder that it will be in."""
+"""By name: what makes the page, as Markdown that may stand in ``docs``."""
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m gpusched_env.experiments.reference FOLDER")
-    folder = Path(sys.argv[1]).resolve()
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
     for name, document in PAGES.items():
-        (folder / name).write_text(document(folder), encoding="utf-8")
+        (folder / f"{name}.md").write_text(document(), encoding="utf-8")

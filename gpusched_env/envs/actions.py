@@ -21,17 +21,15 @@ from gpusched_env.scenarios.knowledge import StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.stream import Stream
 from gpusched_env.scheduling.commands import (
-    GIVEN,
     NOTHING,
     Command,
     Launch,
     Reject,
     SetPartition,
     Wait,
-    command_of,
-    write_numbers,
 )
 from gpusched_env.scheduling.commands.partition import whole_or
+from gpusched_env.scheduling.given import GIVEN, command_of, write_numbers
 from gpusched_env.scheduling.view import PendingColumn, View
 
 Streams = Sequence[Stream | StreamKnowledge]

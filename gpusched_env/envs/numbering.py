@@ -135,7 +135,7 @@ def write_meaning(
         rows, choices, pending_shown, running_shown, tenants, cores, sms: as for :func:`fill_mask`.
         own: row of the first of the scheduler's own streams.
         action: 0, of which no number is written, or an action of a slice.
-        given: a :data:`~gpusched_env.scheduling.commands.numbers.GIVEN`, without its code.
+        given: a :data:`~gpusched_env.scheduling.given.GIVEN`, without its code.
     """
     s, slot, a, b = part_of(rows, choices, action)
     if s < 0:

@@ -1,4 +1,4 @@
-"""What to know of a problem before its figures are read: estimates, slowed hosts, objectives out of reach."""
+"""What to know before figures of a problem are read: estimates, slowed hosts, requests and objectives out of reach."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpusched_env.workload.carry_over import HOW_FAR_OFF
 def cautions(problem: Problem) -> list[str]:
     """A sentence each; they hold for any scheduler."""
     profiled = {p.workload.name: None for p in problem.programs if p.workload.profiled and _has_recorded_host(p)}
-    out_of_reach = (_out_of_reach(program) for program in problem.programs)
+    said = [about(program) for about in (_too_long, _out_of_reach) for program in problem.programs]
     return [
         *(f"{carried}." for carried in problem.carried_over),
         *([HOW_FAR_OFF] if problem.carried_over else []),
@@ -19,7 +19,7 @@ def cautions(problem: Problem) -> list[str]:
             "--iteration-us, or give its tenant an iteration_us."
             for workload in profiled
         ),
-        *filter(None, out_of_reach),
+        *filter(None, said),
     ]
 
 
@@ -27,6 +27,22 @@ def _has_recorded_host(program: TenantProgram) -> bool:
     """Graphs have no host times between kernels, ``iteration_us`` and ``host_us`` replace the recorded ones."""
     tenant = program.tenant
     return tenant.launch == "eager" and tenant.iteration_us is None and tenant.host_us is None
+
+
+def _too_long(program: TenantProgram) -> str:
+    """Said of a serving engine that rejects some requests whatever happens."""
+    engine = program.engine
+    if engine is None or engine.fitting.count == engine.fitting.asked:
+        return ""
+    asked, beyond = engine.asked, engine.fitting.asked - engine.fitting.count
+    of = f"{beyond} of {engine.fitting.asked} requests"
+    if not asked.belong_together:
+        pairs = f"{len(asked.prompts)} prompts, each with any of {len(asked.answers)} answers"
+        of = f"{beyond / engine.fitting.asked:.1%} of its requests ({pairs})"
+    return (
+        f"{program.tenant.name}: {of} are longer than the {engine.longest_request} tokens that its cache and "
+        f"the steps of {program.workload.name} hold of one: it rejects them when they arrive."
+    )
 
 
 def _out_of_reach(program: TenantProgram) -> str:

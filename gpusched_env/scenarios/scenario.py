@@ -6,6 +6,7 @@ GPU, are relative to it. The same object drives the command line, ``gym.make`` k
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable
@@ -207,9 +208,7 @@ def load_scenario(name_or_path: str | Path | Scenario, **overrides: Any) -> Scen
     elif name in _OWN:
         scenario = _read(_OWN[name])
     elif name in scenario_names():
-        where = f"scenarios/{name}.yaml"
-        text = (resources.files("gpusched_env.scenarios") / f"{name}.yaml").read_text(encoding="utf-8")
-        scenario = make_scenario(parse_yaml(text, where), where)
+        scenario = _shipped(name)
     else:
         if name in GAMES:
             raise InputError(
@@ -219,6 +218,13 @@ def load_scenario(name_or_path: str | Path | Scenario, **overrides: Any) -> Scen
         hint = did_you_mean(name, (*scenario_names(), *_OWN))
         raise InputError(f"unknown scenario {name!r}; {hint} (a file of your own ends in .yaml)")
     return override(scenario, **overrides) if overrides else scenario
+
+
+@functools.cache
+def _shipped(name: str) -> Scenario:
+    where = f"scenarios/{name}.yaml"
+    text = (resources.files("gpusched_env.scenarios") / f"{name}.yaml").read_text(encoding="utf-8")
+    return make_scenario(parse_yaml(text, where), where)
 
 
 def _read(file: Path) -> Scenario:

@@ -18,7 +18,8 @@ from gpusched_env.workload.workload import Variant, Workload
 
 NO_ENGINE: Final = dict.fromkeys(
     (
-        "max_batch", "cache_tokens", "longest_prefill", "prompts", "answers", "recorded_prompts", "recorded_answers",
+        "max_batch", "cache_tokens", "longest_prefill", "longest_request", "prompts", "answers", "recorded_prompts",
+        "recorded_answers",
     ), 0
 )  # fmt: skip
 """What :func:`gpusched_env.workload.host.program` has of a tenant that serves jobs one at a time."""
@@ -40,32 +41,56 @@ class Asked:
         return self.recorded_prompts and self.recorded_answers
 
     @property
-    def longest(self) -> tuple[int, int]:
-        """Prompt and answer of the request that needs most places in the cache."""
+    def shortest(self) -> tuple[int, int]:
+        """Prompt and answer of the request that needs fewest places in the cache."""
         if not self.belong_together:
-            return int(self.prompts.max()), int(self.answers.max())
-        row = int(np.argmax(self.prompts + self.answers))
+            return int(self.prompts.min()), int(self.answers.min())
+        row = int(np.argmin(self.prompts + self.answers))
         return int(self.prompts[row]), int(self.answers[row])
 
-    @property
-    def most_cached(self) -> int:
-        """Its places in the cache; the last token of an answer is never fed back, so that it needs none."""
-        return sum(self.longest) - 1
-
-    def steps_up_to(self, batch: int, tokens: int) -> float:
-        """Prefills (``batch`` 0), or decode steps, of at most so many tokens that a mean request has alone."""
-        if batch == 0:
-            return float(np.mean(self.prompts <= tokens))
-        # A decode step for each token of the answer but the first, which the prefill yields.
-        room, further = np.maximum(tokens - self.prompts, 0), self.answers - 1
+    def up_to(self, most: int) -> Fitting:
+        """Those that need at most so many places; the last token of an answer is never fed back, and needs none."""
         if self.belong_together:
-            return float(np.mean(np.minimum(room, further)))
-        # Of every prompt with every answer: the sum of min(room, further) over all answers, by their order.
-        further = np.sort(further)
-        below = np.searchsorted(further, room)
-        sums = np.concatenate([[0], np.cumsum(further)])
-        total = int((sums[below] + room * (len(further) - below)).sum())
-        return total / (len(room) * len(further))
+            fit = self.prompts + self.answers - 1 <= most
+            further = (self.answers[fit] - 1)[:, np.newaxis]
+            return Fitting(self.prompts[fit], further, np.ones(len(further), np.int64), len(fit))
+        further = np.sort(self.answers - 1)[np.newaxis]
+        counts = np.searchsorted(further[0], most - self.prompts, side="right")
+        return Fitting(self.prompts, further, counts, len(self.prompts) * len(self.answers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitting:
+    """The requests that an engine can hold."""
+
+    prompts: NDArray[np.int64]
+    further: NDArray[np.int64]
+    """Tokens of answers but the first, which the prefill yields: a row a prompt, or one for all; rows ascend."""
+    counts: NDArray[np.int64]
+    """By prompt: with how many of its answers, the shortest, it fits."""
+    asked: int
+    """Requests, each as likely, that there are with those that do not fit."""
+
+    @property
+    def count(self) -> int:
+        """Those that do."""
+        return int(self.counts.sum())
+
+    def prefills(self, tokens: int, longest: int) -> float:
+        """Prefills of at most so many tokens that a mean request has alone; ``longest``: tokens of one, at most."""
+        before, last = np.divmod(self.prompts - 1, longest)
+        each = (last < tokens) + (before if tokens >= longest else 0)
+        return int((each * self.counts).sum()) / self.count
+
+    def decodes(self, tokens: int) -> float:
+        """Decode steps with a context of at most so many tokens that a mean request has alone."""
+        room = np.maximum(tokens - self.prompts, 0)
+        if len(self.further) > 1:
+            return int(np.minimum(room, self.further[:, 0]).sum()) / self.count
+        # The sum of min(room, further) over the answers that fit, by their order.
+        below = np.minimum(np.searchsorted(self.further[0], room), self.counts)
+        sums = np.concatenate([[0], np.cumsum(self.further[0])])
+        return int((sums[below] + room * (self.counts - below)).sum()) / self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +99,11 @@ class Engine:
 
     max_batch: int
     cache_tokens: int
+    longest_request: int
+    """Tokens of a request that it can ever hold: what needs more is rejected when it arrives."""
     asked: Asked
+    fitting: Fitting
+    """Those of ``asked`` that it can hold."""
     sizes: tuple[tuple[int, int], ...]
     """By variant of the program: requests of a decode step and tokens of each, of a prefill 0 and its tokens. They
     ascend, so that the first that covers what runs is the smallest."""
@@ -84,14 +113,15 @@ class Engine:
     @property
     def longest_prefill(self) -> int:
         """Tokens that one prefill can process."""
-        return max(tokens for batch, tokens in self.sizes if batch == 0)
+        return _longest_prefill(self.sizes)
 
     @property
     def numbers(self) -> dict[str, int]:
         """As :data:`NO_ENGINE`."""
         asked = self.asked
-        found = self.max_batch, self.cache_tokens, self.longest_prefill, len(asked.prompts), len(asked.answers)
-        return dict(zip(NO_ENGINE, (*found, int(asked.recorded_prompts), int(asked.recorded_answers)), strict=True))
+        found = self.max_batch, self.cache_tokens, self.longest_prefill, self.longest_request
+        counts = len(asked.prompts), len(asked.answers), int(asked.recorded_prompts), int(asked.recorded_answers)
+        return dict(zip(NO_ENGINE, (*found, *counts), strict=True))
 
 
 def steps_of(workload: Workload) -> tuple[Variant, ...]:
@@ -109,7 +139,7 @@ def engine_of(tenant: Tenant, workload: Workload, replay: Replay | None) -> Engi
     """The engine that a tenant is, with what its arrivals play; ``None``: it is none.
 
     Raises:
-        InputError: its workload has not recorded the steps that it may need, its cache is too small for a request, its
+        InputError: its workload has not recorded the steps that it may need, it can hold no request at all, its
             arrivals have no lengths that it asks for, or it has an ``iteration_us``, where steps differ in length.
     """
     batching = tenant.batching
@@ -128,19 +158,24 @@ def engine_of(tenant: Tenant, workload: Workload, replay: Replay | None) -> Engi
         isinstance(batching.answer, Recorded),
     )
     sizes = tuple(_size(variant) for variant in steps_of(workload))
-    if batching.cache_tokens < asked.most_cached:
-        prompt, answer = asked.longest
+    longest = _longest_request(where, tenant, batching, sizes, int(asked.answers.max()))
+    fitting = asked.up_to(longest)
+    if fitting.count == 0:
+        prompt, answer = asked.shortest
         raise InputError(
-            f"{where}: batching.cache_tokens is {batching.cache_tokens}, but a request of {prompt} tokens with "
-            f"an answer of {answer} needs {asked.most_cached}; set it to that at least, or shorten the lengths (most)"
+            f"{where} can hold no request: batching.cache_tokens is {batching.cache_tokens}, workload "
+            f"{tenant.workload} has steps of {longest} tokens a request, but the shortest, of {prompt} tokens with an "
+            f"answer of {answer}, needs {prompt + answer - 1}; have a larger cache, record longer steps, or shorten "
+            "the lengths (most)"
         )
-    _check_steps(where, tenant, batching, sizes, asked)
     return Engine(
         max_batch=batching.max_batch,
         cache_tokens=batching.cache_tokens,
+        longest_request=longest,
         asked=asked,
+        fitting=fitting,
         sizes=sizes,
-        repeats=_alone(sizes, asked),
+        repeats=_alone(sizes, fitting),
     )
 
 
@@ -156,42 +191,46 @@ def _lengths(where: str, of: Lengths, recorded: NDArray[np.int64] | None) -> NDA
     return recorded if of.most is None else np.minimum(recorded, of.most)
 
 
-def _check_steps(
-    where: str,
-    tenant: Tenant,
-    batching: Batching,
-    sizes: Sequence[tuple[int, int]],
-    asked: Asked,
-) -> None:
-    prompt, answer = int(asked.prompts.max()), int(asked.answers.max())
-    prefills = [tokens for batch, tokens in sizes if batch == 0]
+def _longest_request(
+    where: str, tenant: Tenant, batching: Batching, sizes: Sequence[tuple[int, int]], answer: int
+) -> int:
+    """Tokens of a request that fits the cache and the recorded steps; ``answer``: tokens of the longest one.
+
+    Raises:
+        InputError: there is no prefill, or no decode step of as many requests as may run.
+    """
     decodes = [size for size in sizes if size[0] > 0]
     wants = f"{where} has batching, but workload {tenant.workload}"
-    if not prefills or (not decodes and answer > 1):
-        missing = "prefill" if not prefills else "decode"
+    if len(decodes) == len(sizes) or (not decodes and answer > 1):
+        missing = "decode" if len(sizes) > len(decodes) else "prefill"
         raise InputError(f"{wants} has no variant whose step is a {missing}; record one, or leave batching out")
-    if prompt > max(prefills):
+    if answer == 1:
+        return batching.cache_tokens
+    held = max((tokens for batch, tokens in decodes if batch >= batching.max_batch), default=0)
+    if held == 0:
+        recorded = ", ".join(f"{batch} x {tokens}" for batch, tokens in decodes)
         raise InputError(
-            f"{wants} has no prefill of {prompt} tokens, the longest of batching.prompt; the longest recorded "
-            f"one has {max(prefills)}: record a longer one, or shorten prompts to that (most)"
+            f"{wants} has no decode step of {batching.max_batch} requests (batching.max_batch); recorded are "
+            f"{recorded}: record a larger one, or lower max_batch"
         )
-    context = asked.most_cached
-    if answer > 1 and not any(batch >= batching.max_batch and held >= context for batch, held in decodes):
-        recorded = ", ".join(f"{batch} x {held}" for batch, held in decodes)
-        raise InputError(
-            f"{wants} has no decode step of {batching.max_batch} requests (batching.max_batch) with {context} tokens "
-            f"each (the longest prompt and answer); recorded are {recorded}: record a larger one, lower max_batch, or "
-            "shorten prompt or answer (most)"
-        )
+    return min(batching.cache_tokens, held)
 
 
-def _alone(sizes: Sequence[tuple[int, int]], asked: Asked) -> tuple[float, ...]:
+def _longest_prefill(sizes: Sequence[tuple[int, int]]) -> int:
+    return max(tokens for batch, tokens in sizes if batch == 0)
+
+
+def _alone(sizes: Sequence[tuple[int, int]], fitting: Fitting) -> tuple[float, ...]:
     """How often a mean request repeats each step alone: a prefill, then a decode step for each further token."""
-    up_to = asked.steps_up_to
+    longest = _longest_prefill(sizes)
     covered = {0: 0, 1: 0}
     found = []
     for batch, tokens in sizes:
         before = covered[min(batch, 1)]
-        found.append(up_to(batch, tokens) - up_to(batch, before) if tokens > before else 0.0)
+        if batch == 0:
+            counts = [fitting.prefills(up_to, longest) for up_to in (before, tokens)]
+        else:
+            counts = [fitting.decodes(up_to) for up_to in (before, tokens)]
+        found.append(counts[1] - counts[0] if tokens > before else 0.0)
         covered[min(batch, 1)] = max(before, tokens)
     return tuple(found)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sb3_contrib import MaskablePPO, RecurrentPPO
-from stable_baselines3 import A2C, DQN, PPO
-from stable_baselines3.common.base_class import BaseAlgorithm
 
 from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.observations import Observation
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 
-CLASSES: dict[str, Any] = {
-    "maskable-ppo": MaskablePPO,
-    "ppo": PPO,
-    "a2c": A2C,
-    "dqn": DQN,
-    "recurrent-ppo": RecurrentPPO,
-}
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
 SETTINGS: dict[str, dict[str, Any]] = {
     "maskable-ppo": {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
     "ppo": {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
@@ -28,7 +21,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dqn": {"learning_starts": 16, "buffer_size": 200, "batch_size": 16},
     "recurrent-ppo": {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
 }
+ALGORITHMS = tuple(SETTINGS)
 EVERYTHING = {"commands": ("launch", "preempt", "partition"), "preemption": ("drain", "save", "reset")}
+
+
+def learner_class(algo: str) -> Any:
+    """Of stable-baselines3, which takes seconds to load: listing tests should not wait for it."""
+    import sb3_contrib
+    import stable_baselines3
+
+    return {
+        "maskable-ppo": sb3_contrib.MaskablePPO,
+        "ppo": stable_baselines3.PPO,
+        "a2c": stable_baselines3.A2C,
+        "dqn": stable_baselines3.DQN,
+        "recurrent-ppo": sb3_contrib.RecurrentPPO,
+    }[algo]
 
 
 def environment(count: int = 4, **arguments: Any) -> Sb3VecEnv:
@@ -38,7 +46,7 @@ def environment(count: int = 4, **arguments: Any) -> Sb3VecEnv:
 def learner(algo: str, policy: str, env: Sb3VecEnv, **settings: Any) -> BaseAlgorithm:
     kind, arguments = policy_of(algo, policy, env.env.layout)
     given = {**SETTINGS[algo], **settings}
-    made: BaseAlgorithm = CLASSES[algo](kind, env, policy_kwargs=arguments, seed=0, device="cpu", **given)
+    made: BaseAlgorithm = learner_class(algo)(kind, env, policy_kwargs=arguments, seed=0, device="cpu", **given)
     return made
 
 

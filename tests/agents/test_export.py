@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
-from stable_baselines3 import PPO
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.vec_env import VecNormalize
 
 from gpusched_env.agents.export import export_policy
 from gpusched_env.agents.exported import ExportedPolicy
@@ -20,6 +16,10 @@ from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.learners import EVERYTHING, environment, learner
+from tests.refusals import refused
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -28,6 +28,8 @@ CLOSE = 1e-5
 
 
 def torch_numbers(model: BaseAlgorithm, observations: Observation) -> Any:
+    import torch
+
     policy: Any = model.policy
     tables, _ = policy.obs_to_tensor(observations)
     with torch.no_grad():
@@ -78,6 +80,8 @@ def compare_actions(model: BaseAlgorithm, policy: ExportedPolicy, env: Sb3VecEnv
 )
 @pytest.mark.parametrize("scenario", ["InferenceBesideTraining", "MultiTenantBurst"])
 def test_the_same_actions_as_torch(algo: str, name: str, scenario: str, tmp_path: Path) -> None:
+    import torch
+
     torch.set_num_threads(1)
     env = environment(64, scenario=scenario)
     model = learner(algo, name, env, n_steps=8) if algo != "dqn" else learner(algo, name, env)
@@ -108,6 +112,8 @@ def test_synchronisations(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["slots", "mlp"])
 @pytest.mark.parametrize("scenario", ["InferenceBesideTraining", "MultiTenantBurst"])
 def test_the_same_actions_on_a_hundred_thousand_states(name: str, scenario: str, tmp_path: Path) -> None:
+    import torch
+
     torch.set_num_threads(1)
     env = environment(64, scenario=scenario)
     model = learner("maskable-ppo", name, env, n_steps=64, batch_size=512, learning_rate=1e-3)
@@ -139,21 +145,25 @@ def test_what_is_noted_in_the_file(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
+    import torch
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecNormalize
+
     path = tmp_path / "policy.npz"
     env = environment(2, scenario="Toy")
-    with pytest.raises(InputError, match=r"recurrent-ppo cannot be exported.*keeps a state"):
+    with refused(InputError, "recurrent-ppo"):
         export_policy(learner("recurrent-ppo", "mlp", env), path)
     model = learner("ppo", "mlp", env)
-    with pytest.raises(InputError, match="has 3 actions, an environment of InferenceBesideTraining 13"):
+    with refused(InputError, "3 actions", "InferenceBesideTraining 13"):
         export_policy(model, path, scenario=load_scenario("InferenceBesideTraining"))
     model.env = None
-    with pytest.raises(InputError, match="say what it was trained on"):
+    with refused(InputError, "trained"):
         export_policy(model, path)
-    with pytest.raises(InputError, match="VecNormalize scales"):
+    with refused(InputError, "VecNormalize", "scales"):
         export_policy(PPO("MultiInputPolicy", VecNormalize(env, norm_obs_keys=["device"]), device="cpu"), path)
     elu = {"activation_fn": torch.nn.ELU}
-    with pytest.raises(InputError, match="activations ELU cannot be exported"):
+    with refused(InputError, "ELU", "exported"):
         export_policy(PPO("MultiInputPolicy", env, policy_kwargs=elu, device="cpu"), path)
-    with pytest.raises(InputError, match="cannot be written"):
+    with refused(InputError, "written"):
         export_policy(learner("ppo", "mlp", env), tmp_path / "no" / "policy.npz")
     assert list(tmp_path.iterdir()) == []

@@ -34,6 +34,7 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scheduling.commands import ORDERS, PREEMPT
 from gpusched_env.workload.kernel import MOST_FORMS
 from tests.agents.made_up import made_up
+from tests.refusals import refused
 
 SCENARIO = load_scenario("DependentKernels")
 SHARED = load_scenario(
@@ -210,5 +211,5 @@ def test_it_decides_alike_in_environments_and_as_a_scheduler_on_both_devices(sha
 
 
 def test_it_needs_tiles_to_synchronise() -> None:
-    with pytest.raises(InputError, match="policy pairs synchronises tiles"):
+    with refused(InputError, "synchronises"):
         made_up("Toy", "pairs")

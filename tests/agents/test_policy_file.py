@@ -27,6 +27,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 from tests.agents.made_up import made_up, written
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_slot_network_whose_columns_went_is_refused(tmp_path: Path) -> None:
     columns = {table: list(names) for table, names in policy.info.columns.items()}
     columns["tenants"].append("GONE")
     path = described(written(policy, tmp_path / "older.npz"), columns=columns)
-    with pytest.raises(InputError, match=r"column \d+ of tenants is GONE there and none now"):
+    with refused(InputError, "GONE", "none"):
         read_policy(path)
 
 
@@ -99,14 +100,14 @@ def test_other_columns_are_refused_by_name(path: Path) -> None:
     info, _ = read_policy(path)
     columns = {name: list(names) for name, names in info.columns.items()}
     columns["tenants"][2] = "IMPORTANCE"
-    with pytest.raises(InputError, match="column 2 of tenants is IMPORTANCE there and WEIGHT now"):
+    with refused(InputError, "column 2", "IMPORTANCE", "WEIGHT"):
         read_policy(described(path, columns=columns))
     columns = {name: list(names) for name, names in info.columns.items()}
     columns["device"].pop()
-    with pytest.raises(InputError, match="column 9 of device is none there and LONGEST_LEFT now"):
+    with refused(InputError, "column 9", "LONGEST_LEFT"):
         read_policy(described(path, columns=columns))
     del columns["device"]
-    with pytest.raises(InputError, match="made for the tables pending, running, tenants;"):
+    with refused(InputError, "pending"):
         read_policy(described(path, columns=columns))
 
 
@@ -118,7 +119,7 @@ def test_the_rule_needs_only_the_columns_that_it_reads(tmp_path: Path) -> None:
     columns["device"].append("NOISE")
     read_policy(described(path, columns=columns))
     columns["tenants"].remove("MEAN_SLOWDOWN")
-    with pytest.raises(InputError, match=r"without MEAN_SLOWDOWN of tenants"):
+    with refused(InputError, "MEAN_SLOWDOWN", "tenants"):
         read_policy(described(path, columns=columns))
 
 
@@ -154,40 +155,40 @@ def test_shipped_agents_fit_their_scenarios(name: str) -> None:
 
 def test_wrong_weights_are_refused(path: Path) -> None:
     good = path.read_bytes()
-    with pytest.raises(InputError, match=r"weights wait\.bias are float32 of shape \(2,\), not float32 of \(1,\)"):
+    with refused(InputError, "wait.bias", "float32", "(2,)"):
         read_policy(changed(path, **{"wait.bias": np.zeros(2, np.float32)}))
-    with pytest.raises(InputError, match=r"weights wait\.bias are float64"):
+    with refused(InputError, "wait.bias", "float64"):
         read_policy(changed(path, **{"wait.bias": np.zeros(1)}))
-    with pytest.raises(InputError, match=r"weights wait\.bias are not all finite"):
+    with refused(InputError, "wait.bias", "finite"):
         read_policy(changed(path, **{"wait.bias": np.full(1, np.nan, np.float32)}))
     path.write_bytes(good)
-    with pytest.raises(InputError, match=r"weights wait\.bias are missing"):
+    with refused(InputError, "wait.bias", "missing"):
         read_policy(changed(path, **{"wait.bias": None}))
 
 
 def test_what_is_no_policy(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"missing\.npz: cannot be read \(No such file"):
+    with refused(InputError, "missing.npz", "file"):
         read_policy(tmp_path / "missing.npz")
-    with pytest.raises(InputError, match="no exported policy that this version reads"):
+    with refused(InputError, "exported"):
         read_policy(described(path, version=2))
     whole = path.read_bytes()
     for cut in (0, 20, len(whole) // 2, len(whole) - 30):
         path.write_bytes(whole[:cut])
-        with pytest.raises(InputError, match=r"toy\.npz: no exported policy"):
+        with refused(InputError, "toy.npz", "policy"):
             read_policy(path)
     np.savez(path, weights=np.zeros(3))
-    with pytest.raises(InputError, match="no 'metadata' in it"):
+    with refused(InputError, "'metadata'"):
         read_policy(path)
     np.save(tmp_path / "array.npy", np.zeros(3))
-    with pytest.raises(InputError, match=r"array\.npy: no exported policy"):
+    with refused(InputError, "array.npy", "policy"):
         read_policy(tmp_path / "array.npy")
     np.savez(path, allow_pickle=True, metadata=np.array([{}], object))
-    with pytest.raises(InputError, match="no exported policy"):
+    with refused(InputError, "exported"):
         read_policy(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("data", "{}")
         archive.writestr("policy.pth", "")
-    with pytest.raises(InputError, match=r"stable-baselines3.*export_policy"):
+    with refused(InputError, "stable-baselines3", "export_policy"):
         read_policy(path)
 
 

@@ -16,6 +16,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -52,5 +53,5 @@ def test_progress_threads_and_counts() -> None:
 
 @pytest.mark.parametrize("seeds", [0, [], [3, -1]])
 def test_seeds_are_checked(seeds: Any) -> None:
-    with pytest.raises(InputError, match="give at least one, none below 0"):
+    with refused(InputError, "below 0", "none"):
         evaluate_costs(made_up("Toy"), load_scenario("Toy"), seeds)

@@ -14,9 +14,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from sb3_contrib import MaskablePPO
-from stable_baselines3 import A2C, DQN, PPO
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from gpusched_env.agents.export import export_policy
 from gpusched_env.agents.exported import ExportedPolicy
@@ -33,6 +30,8 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
+from tests.agents.learners import learner_class
+from tests.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -69,7 +68,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As the README trains and saves a model, and exports it."""
     folder = tmp_path_factory.mktemp("saved")
     env = gym.make("gpusched_env:gpusched/Toy-v0")
-    model = MaskablePPO("MultiInputPolicy", env, n_steps=64, seed=0)
+    model = learner_class("maskable-ppo")("MultiInputPolicy", env, n_steps=64, seed=0)
     model.learn(total_timesteps=64)
     model.save(folder / "toy_ppo")
     export_policy(model, folder / "toy_ppo.npz")
@@ -82,17 +81,17 @@ def test_a_saved_model_decides_as_its_export(saved: Path) -> None:
     assert cost(ModelScheduler(saved / "toy_ppo.zip", trust=True)) == expected
     model = read_model(saved / "toy_ppo.zip", trust=True)
     assert (model.algorithm, model.seed, model.timesteps) == ("maskable-ppo", 0, 64)
-    with pytest.raises(InputError, match="say what it was trained on"):
+    with refused(InputError, "trained"):
         export_policy(model, saved / "again.npz")
     export_policy(model, saved / "again.npz", scenario=load_scenario("Toy"))
     assert (saved / "again.npz").read_bytes() == (saved / "toy_ppo.npz").read_bytes()
-    with pytest.raises(InputError, match=r"has 2 tenant rows; scenario ThreeTenants has 3"):
+    with refused(InputError, "2 tenant", "ThreeTenants has 3"):
         ModelScheduler(saved / "toy_ppo.zip", trust=True).prepare(load_scenario("ThreeTenants"))
 
 
 def test_a_model_of_elsewhere_runs_its_code_only_if_it_is_trusted(saved: Path, tmp_path: Path) -> None:
     model, ran = spiked(Path(shutil.copy(saved / "toy_ppo.zip", tmp_path)), tmp_path / "ran"), tmp_path / "ran"
-    with pytest.raises(InputError, match=r"by running whatever code is in it.*--trust.*export_policy"):
+    with refused(InputError, "--trust", "export_policy"):
         ModelScheduler(model)
     assert not ran.exists()
     ModelScheduler(model, trust=True)
@@ -104,14 +103,14 @@ def test_what_is_no_model_is_refused(trust: bool, saved: Path, tmp_path: Path) -
     path = tmp_path / "model.zip"
     for content in (b"", b"PK", b"nothing of the kind"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"model.zip: not a model of stable-baselines3"):
+        with refused(InputError, "model.zip", "stable-baselines3"):
             read_model(path, trust=trust)
     spiked(Path(shutil.copy(saved / "toy_ppo.zip", path)), tmp_path / "ran")
     with zipfile.ZipFile(path) as archive:
         data = archive.read("data")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("data", data)
-    with pytest.raises(InputError, match=r"model\.zip: .*no policy\.pth"):
+    with refused(InputError, "model.zip", "policy.pth"):
         read_model(path, trust=trust)
     assert not (tmp_path / "ran").exists()
 
@@ -187,7 +186,7 @@ def test_a_checkpoint_of_somebody_else_needs_trust(
     for state_home, found in ((yours, content), (checkpoint, content), (mine, pickle.dumps(Payload(ran)) + bytes(32))):
         monkeypatch.setenv("XDG_STATE_HOME", str(state_home))
         checkpoint.write_bytes(found)
-        with pytest.raises(InputError, match=r"was not written, or not last changed, by you.*--trust"):
+        with refused(InputError, "--trust", "changed"):
             train(of(2 * reached), run, resume=True)
     assert not ran.exists()
     kept.last(trust=True)
@@ -200,20 +199,22 @@ def test_a_checkpoint_of_somebody_else_needs_trust(
     assert train(of(went_on.timesteps + 1), run, resume=True).timesteps > went_on.timesteps
 
 
-@pytest.mark.parametrize("kind", [MaskablePPO, PPO, A2C, DQN])
-def test_what_vec_normalize_has_scaled_is_refused(kind: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("algo", ["maskable-ppo", "ppo", "a2c", "dqn"])
+def test_what_vec_normalize_has_scaled_is_refused(algo: str, tmp_path: Path) -> None:
     """Its statistics are in another file; without them the policy would decide on what it never saw."""
-    settings: dict[str, Any] = {"learning_starts": 4, "buffer_size": 50} if kind is DQN else {"n_steps": 64}
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    settings: dict[str, Any] = {"learning_starts": 4, "buffer_size": 50} if algo == "dqn" else {"n_steps": 64}
     make = functools.partial(gym.make, "gpusched_env:gpusched/Toy-v0")
     scaled, plain = VecNormalize(DummyVecEnv([make])), DummyVecEnv([make])
     for name, env in (("scaled", scaled), ("plain", plain)):
-        model = kind("MultiInputPolicy", env, seed=0, device="cpu", **settings)
+        model = learner_class(algo)("MultiInputPolicy", env, seed=0, device="cpu", **settings)
         model.learn(64)
         model.save(tmp_path / name)
         if env is scaled:
-            with pytest.raises(InputError, match=r"VecNormalize scales.*norm_obs=False"):
+            with refused(InputError, "VecNormalize", "norm_obs=False"):
                 export_policy(model, tmp_path / "policy.npz")
-    with pytest.raises(InputError, match=r"scaled.zip: the model sees observations that VecNormalize scales"):
+    with refused(InputError, "scaled.zip", "VecNormalize"):
         read_model(tmp_path / "scaled.zip", trust=True)
     read_model(tmp_path / "plain.zip", trust=True)
     assert not (tmp_path / "policy.npz").exists()
@@ -225,6 +226,6 @@ def test_wrappers_that_a_scheduler_would_not_have_are_refused(tmp_path: Path) ->
         lambda tables: {k: np.clip(2 * v, -1, 1) for k, v in tables.items()},
         None,
     )
-    model = PPO("MultiInputPolicy", env, n_steps=64, device="cpu")
-    with pytest.raises(InputError, match="has an ObservationWrapper"):
+    model = learner_class("ppo")("MultiInputPolicy", env, n_steps=64, device="cpu")
+    with refused(InputError, "ObservationWrapper"):
         export_policy(model, tmp_path / "policy.npz")

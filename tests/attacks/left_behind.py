@@ -33,7 +33,6 @@ from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample
 from gpusched_env.experiments.load_curve.load import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.sweep import local
-from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.games.child_launches.agents.policy_file import (
     LaunchPolicyInfo,
     read_launch_policy,
@@ -153,6 +152,8 @@ def sweeps(folder: Path) -> dict[str, Trial]:
 
 def resumed(folder: Path) -> dict[str, Trial]:
     """Result files that are gone on from, and counterexamples that are played again."""
+    from gpusched_env.experiments.tuning.search import tune
+
     ranking, tuning = folder / "ranking.json", folder / "tuning.json"
     rank("Toy", ["sjf", "fifo"], 2, ranking, workers=1)
     loaded_scenario = load_scenario("PriorityFill", horizon_us=5_000.0)

@@ -20,6 +20,7 @@ from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.scheduler import scheduler_rng
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, problem
+from tests.refusals import refused
 
 
 class First(EarliestDeadline):
@@ -80,19 +81,19 @@ def test_names() -> None:
     made = new_scheduler("interval:moore(price=1.2,interval_us=40)")
     assert isinstance(made, AtIntervals)
     assert describe_scheduler("interval:edf(interval_us=500)").startswith("Who goes first is asked every 500 us: ")
-    with pytest.raises(InputError, match="interval_us is 'often', must be a number"):
+    with refused(InputError, "interval_us", "'often'"):
         new_scheduler("interval:edf(interval_us=often)")
-    with pytest.raises(InputError, match=r"interval_us is 0\.5, must be a finite number of at least 1"):
+    with refused(InputError, "interval_us is 0.5", "least 1"):
         new_scheduler("interval:edf(interval_us=0.5)")
 
 
 def test_a_rule_that_ranks_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="Fifo does not say which tenant goes first"):
+    with refused(InputError, "tenant"):
         AtIntervals(Fifo())
 
 
 def test_it_wants_an_episode_first(tmp_path: Path) -> None:
     view = make_device("compiled").reset(serves(tmp_path), 0)
     assert view is not None
-    with pytest.raises(InputError, match="knows of no episode yet"):
+    with refused(InputError, "episode"):
         AtIntervals(EarliestDeadline()).decide(view)

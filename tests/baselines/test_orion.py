@@ -18,6 +18,7 @@ from gpusched_env.scheduling.view import View
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
 from tests.envs.conftest import build_view
+from tests.refusals import refused
 
 COMPUTE, MEMORY, NEITHER = (0.8, 0.2), (0.2, 0.8), (0.2, 0.2)
 
@@ -164,5 +165,5 @@ def test_classes() -> None:
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="orion: got"):
+    with refused(InputError, "orion"):
         Orion(**options)

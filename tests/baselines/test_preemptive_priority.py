@@ -20,6 +20,7 @@ from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 from tests.baselines.instances import SAVED_BYTES, launches, spans, started
 from tests.devices.problems import K, problem
+from tests.refusals import refused
 
 GPU: dict[str, Any] = {"dram_bytes_per_us": 4 * SAVED_BYTES / 10.0, "timing": {"reset_us": 10.0}}
 
@@ -221,5 +222,5 @@ def test_streams_hold_a_few_kernels(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="preemptive-priority: mode"):
+    with refused(InputError, "preemptive-priority"):
         PreemptivePriority(**options)

@@ -13,6 +13,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
+from tests.refusals import refused
 
 
 def instance(folder: Path, idempotent: bool = True) -> Problem:
@@ -77,7 +78,7 @@ def test_device_queues_hold_a_few_kernels_or_only_the_next_one_in_time(
 
 
 def test_wrong_options_are_refused() -> None:
-    with pytest.raises(InputError, match="depth is 0"):
+    with refused(InputError, "is 0", "depth"):
         Reef(depth=0)
 
 

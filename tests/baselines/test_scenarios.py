@@ -16,6 +16,7 @@ from gpusched_env.scenarios.workload_sets import SetName
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.workload.arrivals import Poisson
 from tests.baselines.instances import quick
+from tests.sampling import sampled_pairs
 
 RECORDED = sorted({*scenario_names()} - {"Toy"})
 KINDS = ["InferenceBesideTraining", "InferenceBesideTrainingPoisson", "ThreeTenants", "MultiTenantBurst"]
@@ -113,7 +114,8 @@ def test_filling_gaps_costs_less_than_leaving_them() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheduler", [quick(name) for name in scheduler_names(windowed=False)])
-@pytest.mark.parametrize("scenario", KINDS)
+@pytest.mark.parametrize(
+    ("scheduler", "scenario"), sampled_pairs(list(map(quick, scheduler_names(windowed=False))), KINDS)
+)
 def test_every_baseline_finishes_before_the_horizon(scenario: str, scheduler: str) -> None:
     assert run(scenario, scheduler).done

@@ -15,6 +15,7 @@ from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override
 from tests.baselines.instances import quick
+from tests.sampling import sampled_pairs
 
 SHORT = override(
     load_scenario("PriorityFill"),
@@ -42,8 +43,9 @@ def right_cost(scheduler: str) -> float:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
-@pytest.mark.parametrize("scheduler", [quick(name) for name in scheduler_names(windowed=False)])
+@pytest.mark.parametrize(
+    ("scheduler", "wrong"), sampled_pairs(list(map(quick, scheduler_names(windowed=False))), WRONG)
+)
 def test_all_work_gets_done_with_wrong_profiles(scheduler: str, wrong: dict[str, Any]) -> None:
     found = metrics(scheduler, **wrong)
     assert [tenant.completed for tenant in found.tenants] == [2, 3, 3]

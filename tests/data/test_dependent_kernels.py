@@ -12,6 +12,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.workload import OpKind
+from tests.refusals import refused
 
 SCENARIO = """
 name: Pairs
@@ -94,7 +95,7 @@ def test_rows_that_were_not_measured_are_refused_with_their_place(name: str, sai
 def test_grids_of_which_one_s_rows_are_not_the_other_s_are_refused_where_they_are_used(tmp_path: Path) -> None:
     file = tmp_path / "pairs.yaml"
     file.write_text((SCENARIO % "mlp(model=gpt3_a100,tokens=1280)").replace("v100-sxm", "a100-sxm"))
-    with pytest.raises(InputError, match=r"5 x 96 tiles, .* 8 x 48: the rows of one grid must be a multiple"):
+    with refused(InputError, "5 x 96 tiles", "8 x", "x 48"):
         build_problem(load_scenario(str(file)))
 
 

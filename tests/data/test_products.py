@@ -17,6 +17,7 @@ from gpusched_env.experiments.calibrate.products import GPUS, errors, measured
 from gpusched_env.hardware.matrix_products import Product, ProductCosts, product_block_us, product_us
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
+from tests.refusals import refused
 
 SIMPLE = ProductCosts(block_us=2.0, step_us=1e-3, beside_us=2e-3, load_us=0.0, dram_us=0.0, slice_us=5.0)
 
@@ -44,7 +45,7 @@ def test_products_may_be_issued_in_other_forms_than_the_quickest() -> None:
 
     assert max(slower("products(seed=3,count=8)")) <= 0.0
     assert max(slower("products(seed=3,count=8,among=6)")) > 0.0
-    with pytest.raises(InputError, match="among"):
+    with refused(InputError, "among"):
         product_chain("products(seed=3,among=0)")
 
 
@@ -87,9 +88,9 @@ def test_chains_are_the_same_in_every_process_and_their_forms_fit() -> None:
 
 
 def test_bad_names_are_refused() -> None:
-    with pytest.raises(InputError, match="products"):
+    with refused(InputError, "products"):
         product_chain("products(kind=3)")
-    with pytest.raises(InputError, match="no products were measured there; they were on v100-sxm, a100-sxm"):
+    with refused(InputError, "v100-sxm, a100-sxm", "measured"):
         product_chain("products(seed=3,gpu=h100-sxm)")
     assert not any(kernel.forms for kernel in load_workload("mlp(model=gpt3_v100,tokens=1024)").kernels)
     assert all(kernel.forms for kernel in load_workload("mlp(model=gpt3_v100,tokens=1024,forms=true)").kernels[:2])

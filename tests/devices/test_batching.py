@@ -25,6 +25,7 @@ from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind, Workload
 from tests.devices.problems import new_device, run
+from tests.refusals import refused
 
 each_device = pytest.mark.usefixtures("each_device")
 
@@ -237,7 +238,7 @@ def test_who_runs_cannot_be_given_up_and_who_waits_can() -> None:
         if len(pending) and pending.launchable[0]:
             device.apply(Launch(int(pending.id[0])))
         elif view.time_us == 94.0 and len(jobs) == 3:
-            with pytest.raises(IllegalCommand, match=r"no job 0 that can be rejected now; those are \[1, 2\]"):
+            with refused(IllegalCommand, "job 0", "[1, 2]"):
                 device.apply(Reject(0, 0))
             # It has lost its cache, and with it the right to stay.
             device.apply(Reject(0, 1))
@@ -330,6 +331,18 @@ def test_requests_that_come_while_a_host_waits_for_its_step_are_taken_up_behind_
 def test_a_closed_loop_sends_the_next_request_when_the_last_token_is_there() -> None:
     problem = engine(4, 2, arrivals={"kind": "closed-loop", "think_us": 7.0})
     assert played(problem).timeline.jobs.array[:, 2:].tolist() == [[0.0, 0.0, 50.0], [57.0, 57.0, 107.0]]
+
+
+@each_device
+def test_a_closed_loop_sends_the_next_request_at_once_where_one_cannot_be_held() -> None:
+    problem = engine(4, values(2, 9), cache_tokens=8, arrivals={"kind": "closed-loop"}, jobs=20)
+    device = played(problem)
+    completed = int(device.costs.completed[0])
+    assert 0 < completed < 20
+    assert device.costs.rejected.tolist() == [20 - completed]
+    assert device.timeline.jobs.column("arrived_us").tolist() == [50.0 * k for k in range(completed)]
+    # Each came when the one before was done, and the last may be one of them.
+    assert set(device.timeline.rejections.column("rejected_us")) <= {50.0 * k for k in range(completed + 1)}
 
 
 @each_device
@@ -438,8 +451,8 @@ def told(
 def test_an_engine_does_what_a_simpler_one_does_and_never_holds_too_much(data: st.DataObject) -> None:
     prompts = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=3))
     answers = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
-    least = max(prompts) + max(answers) - 1
-    max_batch, cache_tokens = data.draw(st.integers(1, 4)), least + data.draw(st.integers(0, 20))
+    least = min(prompts) + min(answers) - 1
+    max_batch, cache_tokens = data.draw(st.integers(1, 4)), least + data.draw(st.integers(0, 30))
     arrivals = every(data.draw(st.sampled_from((7.0, 30.0, 61.0, 200.0))))
     problem = engine(
         values(*prompts), values(*answers), max_batch=max_batch, cache_tokens=cache_tokens, arrivals=arrivals, jobs=6
@@ -459,10 +472,16 @@ def test_an_engine_does_what_a_simpler_one_does_and_never_holds_too_much(data: s
         pending = view.pending
         device.apply(Launch(int(pending.id[0])) if len(pending) and pending.launchable[0] else WAIT)
         view = device.advance()
-    expected = told([lengths[number] for number in sorted(lengths)], max_batch, cache_tokens)
+    numbers = sorted(lengths)
+    expected = told([lengths[number] for number in numbers], max_batch, cache_tokens)
     ended = dict(zip(device.timeline.jobs.column("job"), device.timeline.jobs.column("completed_us"), strict=True))
     requests = {int(r[1]): (r[2], ended[r[1]], int(r[4])) for r in device.timeline.requests.array.tolist()}
-    assert requests == expected
+    assert requests == {numbers[row]: what for row, what in expected.items()}
+    # What the cache can never hold has gone when it came.
+    rejected = device.timeline.rejections
+    assert rejected.column("arrived_us").tolist() == rejected.column("rejected_us").tolist()
+    assert sorted([*rejected.column("job").astype(int).tolist(), *lengths]) == list(range(6))
+    assert len(rejected) == 0 or max(prompts) + max(answers) - 1 > cache_tokens
     # No token is lost, and none comes twice.
     tokens = dict(zip(*(device.timeline.requests.column(name) for name in ("job", "tokens")), strict=True))
     assert tokens == {number: answer for number, (_, _, answer) in lengths.items()}

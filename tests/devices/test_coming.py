@@ -12,6 +12,7 @@ from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.device import OpenDevice
 from tests.devices.problems import K, launch_first, new_device, problem
+from tests.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("each_device")
 DORMANT = 2e6
@@ -148,9 +149,9 @@ def test_who_cannot_come(tmp_path: Path, tenant: int, jobs_: int | None, error: 
 
 def test_who_cannot_go(tmp_path: Path) -> None:
     device = begun(loops(tmp_path))
-    with pytest.raises(IllegalCommand, match=r"tenant 1 \(b\) cannot go: it is not there"):
+    with refused(IllegalCommand, "1 (b)", "tenant"):
         device.go(1)
-    with pytest.raises(IllegalCommand, match="tenant 7 cannot go: tenants are 0 to 1"):
+    with refused(IllegalCommand, "tenant 7", "are 0 to 1"):
         device.go(7)
     until(device, 30.0)
     assert jobs(device) == []
@@ -161,7 +162,7 @@ def test_only_closed_loops_without_a_number_of_jobs(tmp_path: Path, fields: dict
     loop = {"kind": "closed-loop"}
     device = begun(problem(tmp_path, {"ops": [K(1, 5.0)], "arrivals": loop, **fields}))
     for call in (device.come, device.go):
-        with pytest.raises(IllegalCommand, match="must be a closed loop without a number of jobs"):
+        with refused(IllegalCommand, "without"):
             call(0)
 
 

@@ -19,6 +19,7 @@ from gpusched_env.scheduling.commands import Command, Launch, SetBudget, Wait
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, new_device, problem
+from tests.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("each_device")
 
@@ -142,7 +143,7 @@ def test_wrong_budgets_are_refused_and_change_nothing(tmp_path: Path, command: S
         device.apply(command)
     assert np.array_equal(device.view().cores.array, before)
     device.apply(SetBudget(0, 5))
-    with pytest.raises(IllegalCommand, match="was set at this instant already"):
+    with refused(IllegalCommand, "instant"):
         device.apply(SetBudget(0, 6))
 
 

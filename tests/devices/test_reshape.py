@@ -20,6 +20,7 @@ from tests.devices.problems import new_device
 from tests.devices.programs import RECORD, SYNC, Grid, Kernels, build
 from tests.devices.test_tiles import blocks, each_device, played, waves
 from tests.devices.windows import kernel, workload
+from tests.refusals import refused
 
 KERNEL = OpKind.KERNEL
 
@@ -79,7 +80,7 @@ def test_views_show_the_forms_once() -> None:
     assert view is not None
     assert (view.pending.forms.tolist(), view.pending.identity.tolist()) == ([0.0], [2.0])
     assert (view.pending.blocks.tolist(), view.pending.slices.tolist()) == ([8.0], [2.0])
-    with pytest.raises(IllegalCommand, match=r"its kernel has no other form; launches that may be given a form now"):
+    with refused(IllegalCommand, "launches"):
         device.apply(Reshape(0, 0))
 
 
@@ -117,17 +118,17 @@ def test_a_kernel_whose_tiles_are_synchronised_keeps_its_form() -> None:
     device.reset(built, 0)
     device.apply(Synchronise(1, TilePolicy("row")))
     device.advance()
-    with pytest.raises(IllegalCommand, match="it was launched, or given a form, or its tiles were synchronised"):
+    with refused(IllegalCommand, "synchronised"):
         device.apply(Reshape(0, 0))
 
 
 def test_forms_whose_tiles_do_not_match_are_refused() -> None:
-    with pytest.raises(InputError, match="the rows of one grid must be a multiple of the other's"):
+    with refused(InputError, "multiple"):
         product(((2, 4, 1), 10.0), ((1, 3, 1), 25.0), consumer=(1, 2, 1))
     k = Kernels()
     op = k.op(10.0)
     k.table[0] = msgspec.structs.replace(k.table[0], forms=(1,))
-    with pytest.raises(ValueError, match="must be another of the table's 1"):
+    with refused(ValueError, "table's 1"):
         build(k, [op, SYNC])
 
 
@@ -136,7 +137,7 @@ def test_where_no_form_is_offered_none_can_be_given() -> None:
     built = product(*ONE_AND_A_HALF, commands=["launch"])
     device = new_device()
     device.reset(built, 0)
-    with pytest.raises(IllegalCommand, match="offers launch only"):
+    with refused(IllegalCommand, "offers"):
         device.apply(Reshape(0, 0))
     assert dataclasses.replace(built).knowledge.kernels[0].forms == (1, 2)
 
@@ -152,5 +153,5 @@ def test_a_graph_of_one_kernel_has_no_other_form() -> None:
     )
     device = new_device()
     device.reset(build_problem(scenario, workloads={"w": work}), 0)
-    with pytest.raises(IllegalCommand, match="its kernel has no other form"):
+    with refused(IllegalCommand, "kernel"):
         device.apply(Reshape(0, 0))

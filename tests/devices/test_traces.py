@@ -109,20 +109,44 @@ def test_a_trace_is_cut_and_scaled_and_ends() -> None:
         assert len(episode.timeline.jobs) == left
 
 
+@each_device
+def test_a_request_that_can_never_be_held_is_rejected_when_it_arrives() -> None:
+    lengths = {"prompts": [4, 8, 4, 11], "answers": [2, 9, 1, 2]}
+    problem = chat({"times_us": [0.0, 10.0, 20.0, 100.0], **lengths}, cache_tokens=12)
+    episode = played(problem)
+    # Request 1 would need 16 places. The others run as if it had not come; 11 tokens are prefilled in two steps.
+    assert episode.timeline.kernels.array[:, [2, 4, 7]].tolist() == [
+        [0, 0.0, 40.0],
+        [2, 40.0, 80.0],
+        [0, 80.0, 90.0],
+        [3, 100.0, 180.0],
+        [3, 180.0, 220.0],
+        [3, 220.0, 232.0],
+    ]
+    assert episode.timeline.rejections.array.tolist() == [[0, 1, 10.0, 10.0]]
+    assert (episode.costs.rejected.tolist(), episode.costs.completed.tolist()) == ([1], [3])
+    # Charged as if it stayed to the horizon of 400 us and then took as long as a mean request that fits.
+    alone_us = (50.0 + 40.0 + 132.0) / 3.0
+    assert episode.costs.jobs_us[0] == pytest.approx(90.0 + 60.0 + 132.0 + (390.0 + alone_us))
+
+
 def test_both_devices_play_a_trace_of_a_file_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "asked.csv"
     rows = [f"{37 * k + k * k % 11},{1 + 5 * k % 8},{1 + 7 * k % 8}" for k in range(40)]
     path.write_text("time_us,prompt,answer\n" + "\n".join(rows))
     for seed in range(3):
-        for at_end in ("ends", "repeats"):
-            problem = chat({"file": str(path), "window": "drawn", "at_end": at_end}, horizon_us=1000.0, cache_tokens=20)
+        # A cache of 10 tokens cannot hold half of the requests.
+        for at_end, cache_tokens in (("ends", 20), ("repeats", 20), ("repeats", 10)):
+            trace = {"file": str(path), "window": "drawn", "at_end": at_end}
+            problem = chat(trace, horizon_us=1000.0, cache_tokens=cache_tokens)
             episodes = []
             for device in ("reference", "compiled"):
                 monkeypatch.setattr(problems, "DEVICE", device)
                 episodes.append(played(problem, seed))
             ours, theirs = (episode.timeline for episode in episodes)
             assert len(ours.jobs) > 3
-            for table in ("jobs", "requests", "kernels"):
+            assert (len(ours.rejections) > 3) == (cache_tokens == 10)
+            for table in ("jobs", "rejections", "requests", "kernels"):
                 assert getattr(ours, table).array.tolist() == getattr(theirs, table).array.tolist(), (seed, table)
             assert episodes[0].metrics.cost == episodes[1].metrics.cost
 
@@ -133,9 +157,12 @@ def test_both_devices_play_a_trace_of_a_file_alike(tmp_path: Path, monkeypatch: 
         ({"times_us": TIMES}, {}, "tenant chat: batching.prompt is recorded, but nothing has recorded it; the tenant"),
         ({"times_us": TIMES, "prompts": [1, 2, 3]}, {}, "batching.answer is recorded, but nothing has recorded it"),
         ({"file": "no.csv"}, {}, r"scenario test: tenants\[0\].arrivals: no.csv: cannot be read"),
-        # Together: no request has the longest prompt and the longest answer.
-        ({"times_us": TIMES, **LENGTHS}, {"cache_tokens": 11}, "a request of 8 tokens with an answer of 5 needs 12"),
-        ({"times_us": TIMES, "prompts": [9, 1, 1], "answers": [1, 1, 1]}, {}, "no prefill of 9 tokens"),
+        # Together: no request has the shortest prompt and the shortest answer.
+        (
+            {"times_us": TIMES, "prompts": [8, 2, 8], "answers": [1, 8, 2]},
+            {"cache_tokens": 7},
+            "the shortest, of 8 tokens with an answer of 1, needs 8; have a larger cache",
+        ),
     ],
 )
 def test_what_an_engine_lacks_is_said(trace: dict[str, Any], batching: dict[str, Any], message: str) -> None:

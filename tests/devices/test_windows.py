@@ -29,6 +29,7 @@ from tests.devices.windows import (
     waited,
     workload,
 )
+from tests.refusals import refused
 
 each_device = pytest.mark.usefixtures("each_device")
 
@@ -177,9 +178,9 @@ def test_a_preempted_kernel_keeps_its_place_in_its_stream() -> None:
     device.advance()
     view = waited(device, 6.41)
     assert view.pending.stream.tolist() == [1.0, 0.0, 0.0]
-    with pytest.raises(IllegalCommand, match="goes back to its place in stream 1"):
+    with refused(IllegalCommand, "stream 1"):
         device.apply(Launch(0, stream=2))
-    with pytest.raises(IllegalCommand, match=r"may take it are \[2\]"):
+    with refused(IllegalCommand, "[2]", "take"):
         device.apply(Launch(2, stream=1))
     while view is not None:
         device.apply(launch_first(view))
@@ -195,7 +196,7 @@ def test_a_kernel_that_has_ended_is_not_preempted() -> None:
     """Its thread does not know yet."""
     device = started(build(workload("w", [kernel(10.0)] * 2), commands=["launch", "preempt", "partition"]), 14.0)
     assert device.view().running.preemptible.tolist() == [0.0, 1.0]
-    with pytest.raises(IllegalCommand, match=r"launch 0 .* has ended"):
+    with refused(IllegalCommand, "launch 0", "ended"):
         device.apply(Preempt(0, "drain"))
 
 
@@ -242,7 +243,7 @@ def test_a_launch_goes_where_least_is_held_and_what_is_before_it_is_shown() -> N
     # Kernels 0 and 2 are in the first stream, which is full; what waits for kernel 0 cannot go behind it.
     assert device.view().running.stream.tolist() == [1.0, 2.0, 1.0]
     assert waited(device, 6.0).pending.launchable.tolist() == [0.0, 0.0]
-    with pytest.raises(IllegalCommand, match="launch 3 must wait for launch 0: read after write"):
+    with refused(IllegalCommand, "launch 3", "launch 0"):
         device.apply(Launch(3))
     fewer = workload("w", ops[:1] + ops[3:])
     device = started(build(fewer, window={"depth": 2}, commands=["launch", "partition"]), 2.0)
@@ -251,7 +252,7 @@ def test_a_launch_goes_where_least_is_held_and_what_is_before_it_is_shown() -> N
     # Kernel 0 has run for 1 us.
     assert view.pending.queued_us.tolist() == [9.0, 9.0]
     assert view.pending.between_us.tolist() == [0.0, 0.0]
-    with pytest.raises(IllegalCommand, match=r"may take it are \[1\]"):
+    with refused(IllegalCommand, "[1]", "take"):
         device.apply(Launch(1, stream=2))
     device.apply(Launch(1, stream=1))
     assert device.view().pending.launchable.tolist() == [0.0]
@@ -304,7 +305,7 @@ def test_a_stream_that_holds_a_kernel_takes_no_other() -> None:
     device.apply(Wait(3.0))
     device.advance()
     for stream in (0, 1, 9):
-        with pytest.raises(IllegalCommand, match=r"may take it are \[2, 3\]"):
+        with refused(IllegalCommand, "[2, 3]", "take"):
             device.apply(Launch(1, stream=stream))
     device.apply(Launch(1, stream=3))
     device.advance()
@@ -319,7 +320,7 @@ def test_without_an_idle_stream_nothing_is_launchable() -> None:
     device = started(
         build(workload("w", [kernel(10.0)] * 2), window={"streams": 1}, commands=["launch", "partition"]), 5.0
     )
-    with pytest.raises(IllegalCommand, match=r"launch 1 must wait for room in a stream .*launchable now: \[\]"):
+    with refused(IllegalCommand, "launch 1", "[]"):
         device.apply(Launch(1))
 
 
@@ -335,5 +336,5 @@ def test_programs_without_a_place_in_a_window_are_refused() -> None:
         workload("w", [one, record, kernel(1.0, tiles=0)]),
     ]
     for work in bad:
-        with pytest.raises(InputError, match=r"tenant w: a window .*one host thread"):
+        with refused(InputError, "tenant"):
             build(work)

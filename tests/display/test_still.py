@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import base64
 import io
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import numpy as np
-import plotly.io
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
-from plotly.graph_objects import Figure
 
 from gpusched_env.display.palette import look
 from gpusched_env.display.plots import Bars, Estimate, Panel, Series, areas, curves, dots, scatter, timeline
-from gpusched_env.display.still import png
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 RISING = np.array([1.0, 2.0, 40.0])
 SHARES = np.array([0.2, 0.6, 1.0])
 
 
 def drawn(chart: Figure) -> NDArray[np.int64]:
+    from gpusched_env.display.still import png
+
     return np.asarray(Image.open(io.BytesIO(png(chart))).convert("RGB"), np.int64)
 
 
 def middle(image: NDArray[np.int64], colour: str) -> tuple[float, float]:
     """Mean row and column of the pixels of a colour."""
+    import matplotlib as mpl
+
     near = np.abs(image - np.array(mpl.colors.to_rgb(colour)) * 255).max(axis=2) <= 3
     rows, columns = np.nonzero(near)
     assert len(rows) > 20, f"{colour} is not drawn"
@@ -43,6 +47,8 @@ CHARTS = {
 
 @pytest.mark.parametrize("kind", CHARTS)
 def test_notebooks_keep_a_picture_beside_the_figure(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import plotly.io
+
     monkeypatch.setattr(plotly.io.renderers, "default", "plotly_mimetype")
     bundle = CHARTS[kind]._repr_mimebundle_()
     assert "application/vnd.plotly.v1+json" in bundle

@@ -17,7 +17,7 @@ from gpusched_env.envs.observations import ObservationEncoder, scalars
 from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.planning.tiles import SCRATCH
 from gpusched_env.scenarios.stream import Stream
-from gpusched_env.scheduling.commands import GIVEN, write_numbers
+from gpusched_env.scheduling.given import GIVEN, write_numbers
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 LAYOUT = ActionLayout(

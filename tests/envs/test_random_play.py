@@ -17,10 +17,11 @@ from gpusched_env.errors import InputError
 from gpusched_env.games.child_launches.environment.env import DynamicParallelismEnv
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
+from tests.refusals import refused
 
 SEEDS = 2
 BRIEF_US = 60_000.0
-"""Of the horizon; the whole of it takes minutes."""
+"""Of the horizon; the whole of it takes minutes, but for Toy's, which is shorter."""
 
 
 def jobs_at_random(scenario: str, horizon_us: float) -> list[float]:
@@ -61,7 +62,7 @@ def test_random_actions_do_half_of_the_work(scenario: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", [s for s in scenario_names() if load_scenario(s).horizon_us > BRIEF_US])
+@pytest.mark.parametrize("scenario", [name for name in scenario_names() if name != "Toy"])
 def test_random_actions_do_half_of_the_work_to_the_horizon(scenario: str) -> None:
     play(scenario, load_scenario(scenario).horizon_us)
 
@@ -112,5 +113,5 @@ def test_who_rejects_is_said_by_the_commands() -> None:
 
 def test_an_episode_offers_rejections_or_not_as_its_environment_does() -> None:
     env = GpuSchedulingEnv("ServingPoisson")
-    with pytest.raises(InputError, match=r"commands, .* shape the action space"):
+    with refused(InputError, "commands"):
         env.reset(seed=0, options={"scenario": {"commands": ["launch"]}})

@@ -21,6 +21,7 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.episodes.scenes import kernel_name, scene, window_us
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.api import run_episode
+from tests.refusals import refused
 
 BEFORE_THE_END = [1, 2, 2, 0, 0]
 """Toy at 110 µs: urgent_wide has just taken all four SMs, batch_long waits."""
@@ -122,13 +123,13 @@ def test_a_film_has_many_different_pictures_and_is_small(tmp_path: Path) -> None
 
 def test_what_no_film_can_be_made_of_is_said(tmp_path: Path) -> None:
     episode = toy("rgb_array", [*BEFORE_THE_END, 1]).episode()
-    with pytest.raises(InputError, match=r"\.gif or \.mp4"):
+    with refused(InputError, ".mp4"):
         episode.animate(tmp_path / "toy.png")
-    with pytest.raises(InputError, match="nothing ran from 1000 us on"):
+    with refused(InputError, "1000 us", "ran"):
         episode.animate(tmp_path / "toy.gif", window_us=(1000.0, 2000.0))
-    with pytest.raises(InputError, match="at least 2"):
+    with refused(InputError, "least 2"):
         episode.animate(tmp_path / "toy.gif", frames=1)
-    with pytest.raises(InputError, match="record='blocks'"):
+    with refused(InputError, "record='blocks'"):
         toy(None).episode().animate(tmp_path / "toy.gif")
 
 

@@ -17,6 +17,7 @@ from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
 from gpusched_env.scheduling.commands import Wait
+from tests.refusals import refused
 
 CASES: list[dict[str, Any]] = [
     {"scenario": "InferenceBesideTraining", "horizon_us": 3_000.0},
@@ -115,7 +116,7 @@ def test_an_episode_that_went_on_by_itself_is_not_drawn_as_another() -> None:
     env.device.apply(Wait(10.0))
     env.device.advance()
     env.step(0)
-    with pytest.raises(InputError, match="cannot be drawn: its seed and actions lead to"):
+    with refused(InputError, "actions"):
         env.render()
     env.reset(seed=0)
     assert env.render() is not None
@@ -174,7 +175,7 @@ def test_states_of_vector_environments_are_drawn_if_their_actions_are_known() ->
     blind = GpuSchedulingVectorEnv(num_envs=3, **VECTOR)
     blind.reset(seed=1)
     other.restore_state(blind.save_state())
-    with pytest.raises(InputError, match="was saved, in a vector environment without a render_mode"):
+    with refused(InputError, "render_mode", "without"):
         other.render()
     other.step(np.zeros(3, np.int64))
     other.reset(seed=1)

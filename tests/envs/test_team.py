@@ -23,6 +23,7 @@ from gpusched_env.envs import vector_arguments
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
+from tests.refusals import refused
 
 COUNT = 7
 SHORT: dict[str, Any] = {"num_envs": COUNT, "horizon_us": 1500.0, "autoreset_mode": "SAME_STEP"}
@@ -35,9 +36,13 @@ def make(scenario: str = "InferenceBesideTraining", **kwargs: Any) -> GpuSchedul
     return GpuSchedulingVectorEnv(scenario, **{"commands": commands, **SHORT, **kwargs})
 
 
+def team(env: GpuSchedulingVectorEnv) -> Any:
+    return env._batch._team
+
+
 def threads_of(env: GpuSchedulingVectorEnv) -> list[threading.Thread]:
-    team = env._batch._team
-    return [] if team is None else team.threads
+    found = team(env)
+    return [] if found is None else found.threads
 
 
 def random_legal(masks: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -131,7 +136,7 @@ def test_threads_are_there_from_the_first_step_until_the_environment_is_closed()
         thread.join(MINUTE_S)
         assert not thread.is_alive()
     for use in (env.reset, env.action_masks, lambda: env.step([0] * COUNT)):
-        with pytest.raises(ClosedEnvironmentError, match="closed"):
+        with refused(ClosedEnvironmentError, "closed"):
             use()
     assert threads_of(other)[0].is_alive()
     np.testing.assert_equal(play(other, 50), play(make(threads=1), 50))
@@ -152,9 +157,9 @@ def test_threads_end_when_nobody_uses_the_environment_any_more() -> None:
 def test_a_refused_step_changes_nothing() -> None:
     env, rng = make(threads=2), np.random.default_rng(0)
     env.reset(seed=3)
-    with pytest.raises(InputError, match=r"action 99 of environment 4 is not in 0..12"):
+    with refused(InputError, "action 99", "environment 4", "in 0"):
         env.step([0, 1, 2, 0, 99, 0, -3])
-    with pytest.raises(InputError, match="action 18446744073709551615 of environment 2"):
+    with refused(InputError, "action 18446744073709551615", "environment 2"):
         env.step(np.array([0, 0, 2**64 - 1, 0, 0, 0, 0], np.uint64))
     got = [env.step(random_legal(env.action_masks(), rng)) for _ in range(20)]
     for step, expected in zip(got, play(make(threads=1), 20)[1:], strict=True):

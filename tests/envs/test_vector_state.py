@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
+from tests.refusals import refused
 
 
 def sample(number: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -65,5 +66,5 @@ def test_a_state_of_other_environments_is_refused() -> None:
     env.reset(seed=0)
     state = env.save_state()
     other = make(AutoresetMode.SAME_STEP, count=4)
-    with pytest.raises(InputError, match="the state has 5 environments, this vector environment 4"):
+    with refused(InputError, "5 environments", "environment 4"):
         other.restore_state(state)

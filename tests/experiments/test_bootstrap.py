@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpusched_env.experiments.lib.statistics import RESAMPLES, mean_interval, paired_difference, pooled_percentile
+from tests.refusals import refused
 
 finite = st.floats(-1e6, 1e6)
 
@@ -92,7 +93,7 @@ def test_a_zero_baseline_has_no_relative_difference() -> None:
 
 
 def test_unequal_lengths_are_an_error() -> None:
-    with pytest.raises(ValueError, match="zip"):
+    with refused(ValueError, "zip"):
         paired_difference([1.0], [1.0, 2.0])
 
 

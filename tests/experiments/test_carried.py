@@ -22,6 +22,7 @@ from gpusched_env.experiments.validate.carried import (
 )
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload, encode_workload, read_workload
+from tests.refusals import refused
 
 RECORDINGS = Path("gpusched_env/data/measurements")
 """Of the checkout."""
@@ -75,9 +76,9 @@ def test_only_kernels_that_both_have_are_compared() -> None:
     there = recorded("h200-sxm", 10.0, 3.0, names=("gemm", "gelu"))
     found = carried(recorded("h100-sxm", 10.0, 4.0), there)
     assert found.lengths_us.tolist() == [10.0]
-    with pytest.raises(InputError, match="net: its recordings on h100-sxm and h200-sxm have no kernel in common"):
+    with refused(InputError, "h100-sxm", "h200-sxm"):
         carried(recorded("h100-sxm", 1.0, names=("a",)), recorded("h200-sxm", 1.0, names=("b",)))
-    with pytest.raises(InputError, match="both recordings are of h100-sxm"):
+    with refused(InputError, "h100-sxm", "recordings"):
         carried(recorded("h100-sxm", 1.0, 1.0), recorded("h100-sxm", 1.0, 1.0))
 
 

@@ -46,6 +46,7 @@ from gpusched_env.scheduling.commands import (
 )
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind, Workload
+from tests.refusals import refused
 
 CASES = 200
 OWN = [2, 3]
@@ -175,7 +176,7 @@ def test_moves_name_kernels_by_their_place(toy_view: View) -> None:
     nan = command_of(BadWait(), toy_view)
     assert isinstance(nan, Wait)
     assert math.isnan(nan.until_us)
-    with pytest.raises(TypeError, match="no move for a device"):
+    with refused(TypeError, "device"):
         command_of(Act(), toy_view)
 
 
@@ -304,11 +305,11 @@ def test_counterexamples_are_stored(cases: list[Case], tmp_path: Path) -> None:
 
 def test_a_damaged_counterexample_is_named_with_its_field(cases: list[Case], tmp_path: Path) -> None:
     path = tmp_path / "case.json"
-    with pytest.raises(InputError, match=r"case\.json: cannot be read"):
+    with refused(InputError, "case.json", "read"):
         read_counterexample(path, KernelCounterexample)
     write_counterexample(example(cases[0]), path)
     path.write_text(path.read_text().replace('"horizon_us": ', '"horizon_us": -'))
-    with pytest.raises(InputError, match=r"case\.json: .*horizon_us"):
+    with refused(InputError, "case.json", "horizon_us"):
         read_counterexample(path, KernelCounterexample)
 
 

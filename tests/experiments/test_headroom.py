@@ -13,6 +13,7 @@ from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.headroom import headroom, headrooms, pages
 from gpusched_env.experiments.ranking.result import Ranking
 from tests.experiments.test_ranking import made_of
+from tests.refusals import refused
 
 TOLD = "hindsight(rounds=5)"
 
@@ -73,5 +74,5 @@ def test_only_plans_are_drawn() -> None:
 
 
 def test_somebody_has_to_be_told_the_truth() -> None:
-    with pytest.raises(InputError, match=r"Four: none of a, b.*hindsight"):
+    with refused(InputError, "hindsight"):
         headroom(made_of("Four", {"a": [1.0], "b": [2.0]}), "Four")

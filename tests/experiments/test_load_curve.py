@@ -19,6 +19,7 @@ from gpusched_env.experiments.load_curve.tables import looks, ordered, tables
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from tests.conftest import Run
 from tests.experiments.sortable import assert_sortable
+from tests.refusals import refused
 
 SEEDS = 2
 LOADS = [0.5, 2.0]
@@ -138,7 +139,7 @@ def test_the_frame_has_a_row_a_value_scheduler_and_seed(curve: LoadCurve) -> Non
     assert (
         jobs.groupby(at, observed=True).turnaround_us.max() >= frame.set_index(at).turnaround_p99_us.sort_index()
     ).all()
-    with pytest.raises(InputError, match="did you mean 'tenants'"):
+    with refused(InputError, "did you mean 'tenants'"):
         curve.to_frame("tenant")  # type: ignore[arg-type]
 
 
@@ -147,9 +148,9 @@ def test_every_value_is_the_comparison_of_that_scenario(curve: LoadCurve) -> Non
     for name in ("pass-through", "sjf"):
         assert curve.interval(name, 2.0, "cost") == alone.interval(name, "cost")
     assert curve.interval("sjf", 2.0, "cost").mean != curve.interval("sjf", 0.5, "cost").mean
-    with pytest.raises(InputError, match="was not compared"):
+    with refused(InputError, "compared"):
         curve.interval("sjf", 1.0, "cost")
-    with pytest.raises(InputError, match="did you mean 'sjf'"):
+    with refused(InputError, "did you mean 'sjf'"):
         curve.capacity("sfj")
 
 
@@ -179,7 +180,7 @@ def test_an_interrupt_keeps_what_is_finished() -> None:
 
 def test_there_is_no_capacity_without_a_load_or_an_objective() -> None:
     found = compare("Toy", "sjf", 1, sweep={"decision_us": [0.0, 5.0]}, workers=1)
-    with pytest.raises(InputError, match="decision_us is no load"):
+    with refused(InputError, "decision_us", "load"):
         found.capacity("sjf")
     assert "capacity" not in tables(found)[0].heads
 
@@ -200,7 +201,7 @@ def test_a_saved_curve_is_read_back(curve: LoadCurve, tmp_path: Path) -> None:
     assert len(page) < 300_000, "it is small"
     assert "src=" not in page, "nothing is fetched"
     (tmp_path / "out" / "result.json").write_text('{"schema": "other"}')
-    with pytest.raises(InputError, match="not a load curve"):
+    with refused(InputError, "curve"):
         gpusched_env.load_sweep(tmp_path / "out")
 
 

@@ -13,16 +13,17 @@ from gpusched_env.closure import ROOT
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.games.kernels import PLAY
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.sources import closure_of
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.load import sweeps
-from gpusched_env.experiments.ranking.made import Made, data_hash, made_by, origin_of
+from gpusched_env.experiments.ranking.made import Made, check_together, data_hash, made_by, made_by_training, origin_of
 from gpusched_env.experiments.ranking.replaying import Replaying
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking, read_rankings
 from gpusched_env.experiments.ranking.run import rank
-from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.scenarios.scenario import load_scenario
+from tests.refusals import refused
 
 OWN = """from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.baselines.sjf import ShortestJobFirst
@@ -259,6 +260,8 @@ def test_a_sample_is_of_all_files_and_another_with_every_draw(monkeypatch: pytes
 
 @pytest.mark.usefixtures("place")
 def test_a_search_for_options_goes_on_by_the_same_sources_only() -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     def search(budget: int = 1) -> None:
         tune("PriorityFill", ["own.py:Own"], budget, path=FILE, workers=1, resume=True)
 
@@ -266,7 +269,7 @@ def test_a_search_for_options_goes_on_by_the_same_sources_only() -> None:
     before = FILE.read_bytes()
     search()
     edit("own.py", "Own(PassThrough)", "Own(ShortestJobFirst)")
-    with pytest.raises(InputError, match=r"ranking.json is of another search \(budget, other scheduler\)"):
+    with refused(InputError, "ranking.json", "scheduler"):
         search(2)
     assert FILE.read_bytes() == before
 
@@ -284,7 +287,7 @@ def test_loads_are_compared_by_the_same_sources_only() -> None:
         )
 
     assert list(sweeps([at(0.5, 1), at(1.0, 1), at(1.5, 1)])) == ["Toy"]
-    with pytest.raises(InputError, match=r"Toy at load 1.5: sjf on Toy, seed 0: made by other physics"):
+    with refused(InputError, "load 1.5", "seed 0"):
         sweeps([at(0.5, 0), at(1.0, 0), at(1.5, 1)])
 
 
@@ -293,11 +296,38 @@ def test_files_that_contradict_themselves_are_refused() -> None:
     ranking = toy()
     ranking.episodes.append(ranking.episodes[0])
     FILE.write_bytes(encode_ranking(ranking))
-    with pytest.raises(
-        InputError, match=r"ranking.json: episode of Toy, own.py:Own, device compiled, seed 0: is there twice"
-    ):
+    with refused(InputError, "ranking.json", "own.py:Own", "seed 0"):
         read_ranking(FILE)
     ranking.episodes = [msgspec.structs.replace(ranking.episodes[0], again=2)]
     FILE.write_bytes(encode_ranking(ranking))
-    with pytest.raises(InputError, match="again is 2, the file has 1 of them"):
+    with refused(InputError, "is 2", "has 1"):
         read_ranking(FILE)
+
+
+# ---- files beside each other --------------------------------------------------------------------------------------
+
+
+def test_files_of_different_sources_are_refused_and_those_of_unknown_ones_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first = Made(physics={"compiled": "a"}, schedulers={"Toy": {"fifo": "b"}}, data={"Toy": {"Toy": "c"}})
+    check_together({"first": first, "old": Made(), "same": first, "more": Made(schedulers={"Toy": {"orion": "d"}})})
+    assert capsys.readouterr().err == "gpusched: 1 of 4 files do not say what made them\n"
+    for part, other in (
+        (r"physics \(compiled\)", {"physics": {"compiled": "b"}}),
+        (r"scheduler \(Toy, fifo\)", {"schedulers": {"Toy": {"fifo": "c"}}}),
+        (r"data \(Toy, Toy\)", {"data": {"Toy": {"Toy": "d"}}}),
+    ):
+        changed = msgspec.structs.replace(first, **other)
+        with pytest.raises(InputError, match=f"second: made by other {part} than first; make one of them again"):
+            check_together({"first": first, "second": changed})
+
+
+@pytest.mark.parametrize("name", ["Toy", "DynamicParallelism"])
+def test_a_training_is_made_by_its_trainer_and_scenario(name: str) -> None:
+    config = game_of(name).configured(name, {}, None)
+    made = made_by_training(config)
+    assert made.physics.keys() == {"training"}
+    assert (name in made.data) == (name == "Toy")
+    other = made_by_training(game_of("TaskQueue").configured("TaskQueue", {}, None))
+    assert other.physics != made.physics

@@ -14,6 +14,7 @@ from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import ResultFolder, file_name, held, result_file, writing
 from gpusched_env.experiments.lib.pages import write_page
 from gpusched_env.experiments.report.save import save_results
+from tests.refusals import refused
 
 FILES = [
     "eager.perfetto-trace",
@@ -60,7 +61,7 @@ def test_a_failure_leaves_everything_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["file", "file/below", "file/far/below"])
 def test_a_folder_that_cannot_be_written_is_found_on_entering(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"--out .*file"), ResultFolder(tmp_path / place):
+    with refused(InputError, "--out", "file"), ResultFolder(tmp_path / place):
         pytest.fail("the simulation would have started")
     assert listing(tmp_path) == ["file"]
 
@@ -82,9 +83,9 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_found_on_entering(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"--json .*is a folder"), result_file(tmp_path, "--json"):
+    with refused(InputError, "--json", "folder"), result_file(tmp_path, "--json"):
         pytest.fail("the simulation would have started")
-    with pytest.raises(InputError, match=r"--json .*a file is in the way"), result_file(tmp_path / "file/x", "--json"):
+    with refused(InputError, "--json", "way"), result_file(tmp_path / "file/x", "--json"):
         pytest.fail("the simulation would have started")
 
 
@@ -97,7 +98,7 @@ def test_names_of_schedulers_become_names_of_files() -> None:
 def test_a_result_that_is_there_stays_unless_it_is_to_be_replaced(comparison: Comparison, tmp_path: Path) -> None:
     save_results(comparison, tmp_path / "a")
     (tmp_path / "a" / "result.json").write_text("good")
-    with pytest.raises(InputError, match=r"a: holds a result already; name another folder.*--overwrite"):
+    with refused(InputError, "--overwrite", "folder"):
         save_results(comparison, tmp_path / "a")
     assert (tmp_path / "a" / "result.json").read_text() == "good"
     save_results(comparison, tmp_path / "a", overwrite=True)
@@ -127,7 +128,7 @@ def test_result_files_are_refused_and_pages_replaced(tmp_path: Path) -> None:
     path, docs = tmp_path / "x.json", tmp_path / "x.md"
     path.write_text("good")
     docs.write_text(f"{PAGE}old")
-    refused = pytest.raises(InputError, match=r"--json .*x.json: is there already; name another file.*--overwrite")
+    refused = refused(InputError, "--json", "x.json", "--overwrite")
     with refused, writing(("--json", path), ("--docs", docs)):
         pytest.fail("the simulation would have started")
     assert (path.read_text(), docs.read_text()) == ("good", f"{PAGE}old")
@@ -136,7 +137,7 @@ def test_result_files_are_refused_and_pages_replaced(tmp_path: Path) -> None:
         assert path.read_text() == "good", "it is replaced when everything is written"
         write("--docs", "new")
     assert (path.read_text(), docs.read_text()) == ("new", "new")
-    refused = pytest.raises(InputError, match=r"--docs .*x.json: is there already and no page of a command")
+    refused = refused(InputError, "--docs", "x.json")
     with refused, writing(("--docs", path), overwrite=True):
         pytest.fail("a page would have replaced a result")
 
@@ -179,10 +180,10 @@ def test_a_file_that_another_run_writes_is_refused_until_that_ends_however_it_do
     with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(InputError, match=r"--json .*r.json: is being written by another run"), held(path, "--json"):
+        with refused(InputError, "--json", "r.json"), held(path, "--json"):
             pass
         other.kill()
-    with held(path, "--json"), pytest.raises(InputError, match="another run"), held(path, "--json"):
+    with held(path, "--json"), refused(InputError, "run"), held(path, "--json"):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -190,7 +191,7 @@ def test_a_file_that_another_run_writes_is_refused_until_that_ends_however_it_do
 def test_two_runs_into_one_folder(tmp_path: Path) -> None:
     with (
         ResultFolder(tmp_path / "a"),
-        pytest.raises(InputError, match=r"--out .*a: is being written by another run"),
+        refused(InputError, "--out", "run"),
         ResultFolder(tmp_path / "a"),
     ):
         pass

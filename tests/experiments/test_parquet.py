@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from gpusched_env.experiments.comparison import Comparison, FrameOf
@@ -13,6 +12,8 @@ from gpusched_env.experiments.report.save import write_parquet
 
 
 def test_jobs_of_all_seeds(comparison: Comparison, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
     write_parquet(comparison.to_frame("jobs"), tmp_path / "jobs.parquet")
     table = pq.read_table(tmp_path / "jobs.parquet")
     assert table.num_rows == 2 * 3 * 2 * 4
@@ -25,6 +26,8 @@ def test_jobs_of_all_seeds(comparison: Comparison, tmp_path: Path) -> None:
 
 
 def test_kernels_of_the_recorded_seed(comparison: Comparison, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
     write_parquet(comparison.to_frame("kernels"), tmp_path / "kernels.parquet")
     rows = pq.read_table(tmp_path / "kernels.parquet").to_pylist()
     assert len(rows) == 2 * 8
@@ -39,6 +42,8 @@ def test_kernels_of_the_recorded_seed(comparison: Comparison, tmp_path: Path) ->
 
 @pytest.mark.parametrize("of", ["jobs", "kernels"])
 def test_every_column_says_what_it_is(comparison: Comparison, tmp_path: Path, of: FrameOf) -> None:
+    import pyarrow.parquet as pq
+
     write_parquet(comparison.to_frame(of), tmp_path / "x.parquet")
     for field in pq.read_schema(tmp_path / "x.parquet"):
         assert field.metadata[b"description"]
@@ -47,6 +52,8 @@ def test_every_column_says_what_it_is(comparison: Comparison, tmp_path: Path, of
 
 
 def test_without_completed_jobs_the_columns_remain(run_fake: Callable[..., Comparison], tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
     comparison = run_fake("IdleDevice")
     write_parquet(comparison.to_frame("jobs"), tmp_path / "jobs.parquet")
     table = pq.read_table(tmp_path / "jobs.parquet")

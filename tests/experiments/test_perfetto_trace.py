@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.report import perfetto
@@ -19,6 +18,8 @@ class Events:
     """A trace's events by the path of their track's names, interned texts resolved."""
 
     def __init__(self, path: Path) -> None:
+        from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
         trace = Trace()
         trace.ParseFromString(path.read_bytes())
         names: dict[int, str] = {}

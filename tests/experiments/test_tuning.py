@@ -17,10 +17,9 @@ from gpusched_env.baselines.registry import default_options, make_scheduler, sch
 from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning, tuned_spec, tuning_for
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.names import default_schedulers, describe_scheduler, expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
-from gpusched_env.experiments.tuning.search import tune
 from gpusched_env.experiments.tuning.table import tuning_table
 from gpusched_env.games.child_launches.baselines.registry import (
     LAUNCH_SCHEDULERS,
@@ -34,12 +33,15 @@ from gpusched_env.games.child_launches.workload.randomised import random_benchma
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.variants import family, scenario_variants
+from tests.refusals import refused
 
 SPACE = {"size": Range(1, 64, log=True), "share": Range(0.0, 1.0), "mode": Choice(("slow", "fast", None))}
 
 
 @pytest.mark.parametrize("name", [*scheduler_names(), *LAUNCH_SCHEDULERS.names()])
 def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
+    from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
+
     of_launches = name in LAUNCH_SCHEDULERS.names()
     make: Callable[[str], object] = make_launch_scheduler if of_launches else make_scheduler
     ranges = ranges_of(make(name))
@@ -56,6 +58,8 @@ def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
 
 
 def test_draws_fit_their_ranges_and_repeat() -> None:
+    from gpusched_env.experiments.tuning.draw import next_trial, spec_of
+
     trials = [Trial(spec="x", drawn={"size": 8, "share": 0.5, "mode": "slow"}, cost=3.0)]
     for _ in range(30):
         drawn = next_trial("x", SPACE, trials, 30, 0)
@@ -87,6 +91,8 @@ NAMES = ("exclusive", "preemptive-priority")
 
 @pytest.fixture(scope="module")
 def tuning(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Tuning:
+    from gpusched_env.experiments.tuning.search import tune
+
     return tune(scenario, NAMES, 4, path=tmp_path_factory.mktemp("tuning") / "whole.json", workers=1)
 
 
@@ -104,6 +110,8 @@ def test_budgets_are_equal_and_defaults_come_first(scenario: Scenario, tuning: T
 
 
 def test_a_search_that_goes_on_finds_the_same(scenario: Scenario, tuning: Tuning, tmp_path: Path) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     path = tmp_path / "part.json"
     rounds: list[int] = []
 
@@ -118,11 +126,76 @@ def test_a_search_that_goes_on_finds_the_same(scenario: Scenario, tuning: Tuning
     assert len(kept.trials["preemptive-priority"]) == 2, "whole rounds"
     again = tune(scenario, NAMES, 4, path=path, workers=1, resume=True)
     assert again.trials == tuning.trials
-    with pytest.raises(InputError, match="another search \\(budget\\)"):
+    with refused(InputError, "search"):
         tune(scenario, NAMES, 5, path=path, workers=1, resume=True)
 
 
+def test_schedulers_are_added_to_a_search(scenario: Scenario, tuning: Tuning, tmp_path: Path) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
+    path, said = tmp_path / "grown.json", list[str]()
+    tune(scenario, NAMES[1:], 4, path=path, workers=1, command="gpusched tune A")
+    grown = tune(
+        scenario, NAMES[:1], 4, path=path, workers=1, resume=True, on_resumed=said.append, command="gpusched tune B"
+    )
+    assert grown.trials == tuning.trials
+    assert grown.made == tuning.made
+    assert grown.command == "gpusched tune A\ngpusched tune B"
+    assert said == [f"{path}: trials of 1 scheduler kept"]
+
+
+def test_a_search_of_which_no_hashes_are_known_is_added_to_and_says_so(
+    scenario: Scenario, tuning: Tuning, tmp_path: Path
+) -> None:
+    """As the shipped ones are."""
+    from gpusched_env.experiments.tuning.search import tune
+
+    path, said = tmp_path / "grown.json", list[str]()
+    kept = {"preemptive-priority": tuning.trials["preemptive-priority"]}
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(tuning, made={}, trials=kept)))
+    grown = tune(scenario, ["exclusive"], 4, path=path, workers=1, resume=True, on_resumed=said.append)
+    assert grown.trials == tuning.trials
+    hashed = grown.made["schedulers"][scenario.name]
+    assert ("exclusive" in hashed, "preemptive-priority" in hashed) == (True, False)
+    (line,) = said
+    assert "what made those of preemptive-priority is not known" in line
+    tune(scenario, ["exclusive"], 4, path=path, workers=1, resume=True, on_resumed=said.append)
+    assert said[-1] == line.replace("1 scheduler kept", "2 schedulers kept"), "nor is it at the next resuming"
+
+
+def test_what_another_scheduler_or_physics_made_is_searched_again(
+    scenario: Scenario, tuning: Tuning, tmp_path: Path
+) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
+    path, said = tmp_path / "old.json", list[str]()
+    for part in ("scheduler", "physics"):
+        made = msgspec.json.decode(msgspec.json.encode(tuning.made))
+        if part == "scheduler":
+            made["schedulers"][scenario.name]["exclusive"] = "0" * 12
+        else:
+            made["physics"]["compiled"] = "0" * 12
+        trials = {name: [Trial(spec=name, cost=1.0)] * len(of) for name, of in tuning.trials.items()}
+        trials |= {"preemptive-priority": tuning.trials["preemptive-priority"]} if part == "scheduler" else {}
+        path.write_bytes(msgspec.json.encode(msgspec.structs.replace(tuning, made=made, trials=trials)))
+        found = tune(scenario, NAMES, 4, path=path, workers=1, resume=True, on_resumed=said.append)
+        assert found.trials == tuning.trials
+        assert found.made == tuning.made
+        assert f"since another {part} made them: exclusive" in said[-1]
+
+
+@pytest.mark.parametrize("name", ["ServingBestEffort", "DynamicParallelism"])
+def test_shipped_searches_can_be_added_to(name: str) -> None:
+    """They are of the variants and seeds of now."""
+    found = msgspec.json.decode((shipped.FOLDER / f"{name}.json").read_bytes(), type=Tuning)
+    field = game_of(found.scenario).tuned(found.scenario, list(found.trials), min(found.seeds), len(found.seeds))
+    assert field.grid.variants == {found.scenario: found.variants}
+    assert field.seeds == found.seeds
+
+
 def test_what_cannot_be_tuned_is_told(scenario: Scenario) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     for name, message in (
         ("orion(bound=0.5)", "name the scheduler alone"),
         ("sjf-clairvoyant", "told the truth"),
@@ -130,11 +203,13 @@ def test_what_cannot_be_tuned_is_told(scenario: Scenario) -> None:
     ):
         with pytest.raises(InputError, match=message):
             tune(scenario, [name], 2, workers=1)
-    with pytest.raises(InputError, match="no workload_sets"):
+    with refused(InputError, "workload_sets"):
         tune("Toy", ["orion"], 2, workers=1)
 
 
 def test_rules_for_child_launches_are_tuned_on_random_applications() -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     found = tune("DynamicParallelism", ["flat", "spawn"], 3, 2, workers=1)
     assert found.variants == ["random"]
     assert [len(found.trials[name]) for name in ("flat", "spawn")] == [1, 3]
@@ -148,7 +223,7 @@ def test_rules_for_child_launches_are_tuned_on_random_applications() -> None:
             device = CompiledWarpDevice()
             costs.append(run_application(make_launch_scheduler(trial.spec), problem, device).time_ps / flat_ps(problem))
         assert trial.cost == pytest.approx(math.sqrt(costs[0] * costs[1]), rel=1e-12)
-    with pytest.raises(InputError, match="told the truth"):
+    with refused(InputError, "truth"):
         tune("DynamicParallelism", ["offline-search"], 2, workers=1)
 
 
@@ -188,11 +263,11 @@ def test_tuned_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = build_problem(load_scenario("PriorityFill", horizon_us=20_000.0))
     costs = {name: play(name, problem, 0).metrics.cost for name in ("orion", "tuned:orion", "orion(sm_threshold=inf)")}
     assert costs["tuned:orion"] == costs["orion(sm_threshold=inf)"] != costs["orion"]
-    with pytest.raises(InputError, match="a scenario's own"):
+    with refused(InputError, "scenario's"):
         new_scheduler("tuned:orion")
-    with pytest.raises(InputError, match="no tuned options for Toy; for: PriorityFill"):
+    with refused(InputError, "PriorityFill", "Toy"):
         new_scheduler("tuned:orion", load_scenario("Toy"))
-    with pytest.raises(InputError, match="fifo was not tuned on PriorityFill"):
+    with refused(InputError, "PriorityFill", "tuned"):
         new_scheduler("tuned:fifo", scenario)
 
 
@@ -219,6 +294,8 @@ class Mine(PriorityStreams):
 
 
 def test_an_own_scheduler_is_tuned_like_the_others(scenario: Scenario, tmp_path: Path) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
     file = tmp_path / "own.py"
     file.write_text(OWN)
     (trials,) = tune(scenario, [f"{file}:Mine"], 3, workers=1).trials.values()

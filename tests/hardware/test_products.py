@@ -5,6 +5,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.products import Product, match_gpu, taken_for
 from gpusched_env.hardware.specs import load_gpu
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -48,9 +49,9 @@ def test_another_product_of_a_like_name_has_no_specification(device: str) -> Non
 def test_a_slice_under_the_whole_ones_name_is_told_by_its_size() -> None:
     name = "NVIDIA H100 80GB HBM3"
     assert match_gpu(Product(name, 132, 85_045_878_784), "f").name == "h100-sxm"
-    with pytest.raises(InputError, match=r"with 16 SMs and 10\.5 GB \(h100-sxm has 132 SMs and 80 GB\); say which"):
+    with refused(InputError, "16 SMs", "10.5 GB", "h100-sxm"):
         match_gpu(Product(name, 16, 10_500_000_000), "f")
-    with pytest.raises(InputError, match=r"with 132 SMs and 96 GB"):
+    with refused(InputError, "132 SMs", "96 GB"):
         match_gpu(Product(name, 132, 96_000_000_000), "f")
 
 

@@ -12,6 +12,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware import specs
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.specs import GpuSpec, TileCosts, gpu_names, load_gpu
+from tests.refusals import refused
 
 NOT_CONSTANTS = {"name", "summary", "sources"}
 
@@ -76,7 +77,7 @@ def test_priorities_and_queues_of_the_published_systems() -> None:
 
 
 def test_unknown_gpu_suggests_the_nearest() -> None:
-    with pytest.raises(InputError, match="unknown GPU 'h100sxm'; did you mean 'h100-sxm'"):
+    with refused(InputError, "GPU 'h100sxm'", "did you mean 'h100-sxm'"):
         load_gpu("h100sxm")
 
 
@@ -111,15 +112,15 @@ def test_a_file_of_ones_own_is_a_gpu(tmp_path: Path) -> None:
     assert load_gpu(path) == load_gpu(str(path))
     assert load_gpu(path).memory_bytes == 64_000_000_000
     path.write_text(yaml.safe_dump(data | {"sms": 40, "sm_order": "linear"}))
-    with pytest.raises(InputError, match=r"mine\.yaml: name is 'v100-sxm', which is a shipped GPU's"):
+    with refused(InputError, "mine.yaml", "'v100-sxm'"):
         load_gpu(path)
-    with pytest.raises(InputError, match=r"none\.yaml: cannot be read"):
+    with refused(InputError, "none.yaml", "read"):
         load_gpu(tmp_path / "none.yaml")
 
 
 def test_a_changed_number_of_sms_wants_an_order_of_its_own() -> None:
     h100 = load_gpu("h100-sxm")
-    with pytest.raises(ValueError, match=r"sm_order has 132 numbers.*0\.\.65 once; .*give sm_order as well.*'linear'"):
+    with refused(ValueError, "sm_order", "132 numbers", "0..65 once"):
         msgspec.structs.replace(h100, sms=66)
     assert msgspec.structs.replace(h100, sms=66, sm_order="linear").sms == 66
 

@@ -24,6 +24,7 @@ from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.set_up import SetUp
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize("seeds", [10**23, MOST_SEEDS + 1, [2**64], [LAST_SEED + 1]])
@@ -50,19 +51,19 @@ def test_a_tenant_can_be_replaced_as_a_whole() -> None:
 
 
 def test_a_lone_surrogate_is_no_name() -> None:
-    with pytest.raises(InputError, match="name"):
+    with refused(InputError, "name"):
         load_scenario("Toy", name="a\ud800b")
 
 
 @pytest.mark.parametrize("threads", [1.5, "2", 0, float("nan")])
 def test_threads_are_counted_in_whole_numbers(threads: Any) -> None:
-    with pytest.raises(InputError, match="threads"):
+    with refused(InputError, "threads"):
         thread_count(threads, 4)
 
 
 @pytest.mark.parametrize("rounds", [10**20, MOST_ROUNDS + 1, float("inf"), float("nan")])
 def test_a_search_has_a_limit(rounds: float) -> None:
-    with pytest.raises(InputError, match="rounds"):
+    with refused(InputError, "rounds"):
         Hindsight(rounds=rounds)
 
 
@@ -71,31 +72,31 @@ def test_slices_have_a_least_length(tmp_path: Path) -> None:
     spec["timing"]["slice_us"] = 1e-9
     path = tmp_path / "gpu.yaml"
     path.write_text(yaml.safe_dump(msgspec.json.decode(msgspec.json.encode(spec))))
-    with pytest.raises(InputError, match="slice_us"):
+    with refused(InputError, "slice_us"):
         load_gpu(str(path))
-    with pytest.raises(InputError, match="slice_us"):
+    with refused(InputError, "slice_us"):
         SetUp(slice_us=1e-9)
 
 
 def test_what_expands_past_a_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_UNZIPPED", 1000)
     assert reading.unzipped(gzip.compress(bytes(1000)), "x") == bytes(1000)
-    with pytest.raises(InputError, match="unzipped"):
+    with refused(InputError, "unzipped"):
         reading.unzipped(gzip.compress(bytes(1001)), "x")
     # Nothing beyond the limit is read: not even the damage there is found.
-    with pytest.raises(InputError, match="unzipped"):
+    with refused(InputError, "unzipped"):
         reading.unzipped(gzip.compress(bytes(10_000_000))[:-4], "x")
 
 
 def test_files_are_regular_and_have_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="device"):
+    with refused(InputError, "device"):
         reading.read_bytes(Path("/dev/zero"))
     monkeypatch.setattr(reading, "MOST_READ", 10)
     path = tmp_path / "file"
     path.write_bytes(bytes(10))
     assert reading.read_bytes(path) == bytes(10)
     path.write_bytes(bytes(11))
-    with pytest.raises(InputError, match="more than 10 bytes"):
+    with refused(InputError, "10 bytes"):
         reading.read_bytes(path)
 
 

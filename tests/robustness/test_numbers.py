@@ -23,6 +23,7 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Wait
 from gpusched_env.workload.importers import import_trace
 from gpusched_env.workload.workload import OpKind, Workload, decode_workload, encode_workload
+from tests.refusals import refused
 from tests.workload.kineto_traces import write
 from tests.workload.test_import_kineto import three_kernels
 
@@ -44,7 +45,7 @@ def episode(problem: Problem, device: str) -> Episode:
 @pytest.mark.parametrize("fields", [{"dram_bytes": 1e308}, {"dram_bytes": 1e100}, {"duration_us": 1e308}], ids=str)
 def test_kernels_beyond_all_sense_are_refused(fields: dict[str, float]) -> None:
     workload = changed(**fields)
-    with pytest.raises(InputError, match=r"takes .* us and moves .* bytes, must be at most"):
+    with refused(InputError, "takes"):
         build_problem(load_scenario("Toy"), workloads={"toy_batch": workload})
     with pytest.raises(InputError, match=next(iter(fields))):
         decode_workload(encode_workload(workload), "toy.json")
@@ -54,7 +55,7 @@ def test_kernels_beyond_all_sense_are_refused(fields: dict[str, float]) -> None:
     ("field", "value"), [("weight", 1e308), ("host_us", 1e13), ("iteration_us", 1e308), ("jobs", 2**63)]
 )
 def test_fields_of_tenants_have_limits(field: str, value: float) -> None:
-    with pytest.raises(InputError, match=rf"tenants\[0\]\.{field}: Expected .* <= "):
+    with refused(InputError, field, "tenants[0]", "<="):
         load_scenario("Toy", tenants={"batch": {field: value}})
 
 
@@ -72,12 +73,12 @@ TIMES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", TIMES, ids=str)
 def test_times_beyond_the_clock_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"_us: Expected .* <= 1000000000000.0"):
+    with refused(InputError, "_us", "<= 1000000000000.0"):
         load_scenario("Toy", **changes)
 
 
 def test_slow_motion_does_not_lead_beyond_the_clock() -> None:
-    with pytest.raises(InputError, match=r"Toy, 1000 times as long: horizon_us: Expected .* <= "):
+    with refused(InputError, "1000 times", "horizon_us", "<="):
         build_problem(load_scenario("Toy", horizon_us=1e12, stretch=1000.0))
 
 
@@ -87,13 +88,13 @@ def test_a_job_beyond_the_clock_is_refused() -> None:
     kernel = next(op for op in workload.variants[0].ops if op.kind is OpKind.KERNEL)
     ops = (msgspec.structs.replace(kernel, duration_us=9e11),) * 2
     long = msgspec.structs.replace(workload, variants=(msgspec.structs.replace(workload.variants[0], ops=ops),))
-    with pytest.raises(InputError, match=r"tenant batch: a job takes .* us alone, must be at most 1e\+12"):
+    with refused(InputError, "1e+12", "alone"):
         build_problem(load_scenario("Toy"), workloads={"toy_batch": long})
 
 
 @pytest.mark.parametrize("value", [1.1e12, float("inf"), float("nan")])
 def test_intervals_of_environments_have_an_end(value: float) -> None:
-    with pytest.raises(InputError, match=rf"interval_us is {value}, must be .* at most 1e\+12"):
+    with refused(InputError, value, "interval_us", "1e+12"):
         GpuSchedulingEnv("Toy", interval_us=value)
 
 
@@ -113,12 +114,12 @@ def test_a_wait_ends_within_the_clock(device: str) -> None:
     made = make_device(device)
     view = made.reset(build_problem(load_scenario("Toy")), 0)
     for until_us in (view.time_us + 1.1e12, 1e18, float("nan"), "soon"):
-        with pytest.raises(IllegalCommand, match="until_us"):
+        with refused(IllegalCommand, "until_us"):
             made.apply(Wait(until_us))  # type: ignore[arg-type]
 
 
 def test_rewards_have_limits() -> None:
-    with pytest.raises(InputError, match=r"reward\.turnaround: Expected .* <= "):
+    with refused(InputError, "reward.turnaround", "<="):
         load_scenario("Toy", reward={"turnaround": 1e308})
 
 
@@ -130,7 +131,7 @@ def test_a_trace_of_endless_kernels_is_refused(times: float, tmp_path: Path) -> 
         if event.get("cat") == "kernel":
             event["dur"] *= times
     path.write_text(json.dumps(trace))
-    with pytest.raises(InputError, match=r"net\.json.* at most"):
+    with refused(InputError, "net.json"):
         import_trace(path)
 
 
@@ -155,7 +156,7 @@ def test_jobs_at_once_have_a_limit(device: str, monkeypatch: pytest.MonkeyPatch)
     for module in (arena, world):
         monkeypatch.setattr(module, "MOST_JOBS", 1000)
     problem = build_problem(load_scenario("Toy", tenants={"batch": {"jobs": 2**53}}))
-    with pytest.raises(InputError, match="scenario Toy: at 0 us more jobs wait than there is room for"):
+    with refused(InputError, "0 us", "room"):
         episode(problem, device)
     few = build_problem(load_scenario("Toy", tenants={"batch": {"jobs": 60}}, horizon_us=1e6))
     assert episode(few, device).done

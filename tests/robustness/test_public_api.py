@@ -18,6 +18,7 @@ from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.scheduling.commands import Launch, Partition, Preempt, Reject, SetPartition, Wait
+from tests.refusals import refused
 from tests.robustness.playing import play, started
 
 TOY = load_scenario("Toy")
@@ -37,7 +38,7 @@ DEVICES = ["compiled", "reference"]
 def test_what_is_no_action_is_refused(action: Any) -> None:
     env = started()
     before = env.save_state()
-    with pytest.raises(InputError, match="action"):
+    with refused(InputError, "action"):
         env.step(action)
     assert env.episode().decisions == 0
     assert play(env) == play(started())
@@ -61,7 +62,7 @@ def test_integers_of_all_kinds_are_actions(action: Any) -> None:
 def test_what_are_no_actions_of_a_vector_environment_is_refused(actions: Any) -> None:
     envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
     envs.reset(seed=0)
-    with pytest.raises(InputError, match="action"):
+    with refused(InputError, "action"):
         envs.step(actions)
     _, rewards, *_ = envs.step([0, 0])
     assert rewards.tolist() == [-0.4, -0.4]
@@ -71,14 +72,14 @@ def test_what_are_no_actions_of_a_vector_environment_is_refused(actions: Any) ->
 def test_an_episode_begins_with_a_reset_and_ends_at_its_end() -> None:
     env = GpuSchedulingEnv("Toy")
     for early in (lambda: env.step(0), env.action_masks, env.save_state, env.episode, lambda: env.view):
-        with pytest.raises(ResetNeeded, match="reset"):
+        with refused(ResetNeeded, "reset"):
             early()
     play(env)
-    with pytest.raises(ResetNeeded, match="over"):
+    with refused(ResetNeeded, "over"):
         env.step(0)
     assert play(env)[1]
     envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
-    with pytest.raises(ResetNeeded, match="reset"):
+    with refused(ResetNeeded, "reset"):
         envs.step([0, 0])
     envs.close()
     with pytest.raises(gymnasium.error.ClosedEnvironmentError):
@@ -90,10 +91,10 @@ def test_an_episode_begins_with_a_reset_and_ends_at_its_end() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 1.5, math.nan, "0", b"1", [1], np.array(3), {}], ids=repr)
 def test_what_is_no_seed_is_refused(seed: Any) -> None:
-    with pytest.raises(gymnasium.error.Error, match="Seed must be"):
+    with refused(gymnasium.error.Error, "Seed"):
         GpuSchedulingEnv("Toy").reset(seed=seed)
     envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
-    with pytest.raises(InputError, match="seed"):
+    with refused(InputError, "seed"):
         envs.reset(seed=seed)
     envs.close()
 
@@ -105,7 +106,7 @@ def test_large_seeds_are_seeds_or_refused(seed: int) -> None:
     if seed < 2**63 - 1:
         assert envs.reset(seed=seed)[1]["seed"].tolist() == [seed, seed + 1]
     else:
-        with pytest.raises(InputError, match="must be in 0"):
+        with refused(InputError, "in 0"):
             envs.reset(seed=seed)
     envs.close()
 
@@ -113,7 +114,7 @@ def test_large_seeds_are_seeds_or_refused(seed: int) -> None:
 @pytest.mark.parametrize("seeds", [[1.5, 0], [0], [0, 1, 2], "01", [None, "x"], [0, 2**64], [math.nan, 0]], ids=repr)
 def test_what_are_no_seeds_of_a_vector_environment_is_refused(seeds: Any) -> None:
     envs = GpuSchedulingVectorEnv("Toy", num_envs=2)
-    with pytest.raises(InputError, match="seed"):
+    with refused(InputError, "seed"):
         envs.reset(seed=seeds)
     envs.close()
 
@@ -216,7 +217,7 @@ def test_what_is_no_command_is_refused_and_changes_nothing(name: str) -> None:
 def test_a_device_goes_back_to_its_own_snapshots_only(name: str) -> None:
     device = make_device(name)
     for foreign in ("x", None, 5, (), (1, 2, 3, 4), b"\x00" * 100):
-        with pytest.raises(InputError, match="goes back to what its snapshot"):
+        with refused(InputError, "snapshot"):
             device.restore(foreign)
     problem = build_problem(TOY)
     expected = run_episode(make_scheduler("pass-through"), problem, make_device(name), 0).costs.makespan_us

@@ -13,6 +13,7 @@ from gpusched_env import build_problem, load_scenario, make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
+from tests.refusals import refused
 from tests.robustness.playing import play, started
 
 TOY = load_scenario("Toy")
@@ -29,9 +30,9 @@ def test_a_state_goes_back_into_an_environment_like_its_own_only() -> None:
         with pytest.raises(InputError, match=r"state|snapshot"):
             env.restore_state(state)  # type: ignore[arg-type]
     for state in ("x", env.save_state()):
-        with pytest.raises(InputError, match="state"):
+        with refused(InputError, "state"):
             envs.restore_state(state)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="state"):
+    with refused(InputError, "state"):
         reference.restore_state(env.save_state())
     envs.close()
     assert play(env) == play(reference) == play(started())
@@ -87,11 +88,11 @@ def test_a_state_cannot_be_changed_in_memory(travelled: bool) -> None:
     if travelled:
         state = pickle.loads(pickle.dumps(state))
     for section in state.sections.values():
-        with pytest.raises(ValueError, match="WRITEABLE"):
+        with refused(ValueError, "WRITEABLE"):
             section.setflags(write=True)
     device.restore(state)
     state.sections["clients"] = state.sections["clients"].copy()
-    with pytest.raises(InputError, match="clients is not what was saved"):
+    with refused(InputError, "clients"):
         device.restore(state)
 
 
@@ -101,12 +102,12 @@ def test_counters_of_a_state_cannot_be_changed() -> None:
     envs.step([1, 1])
     for state in (envs.save_state(), pickle.loads(pickle.dumps(envs.save_state()))):
         for values in state.counters.values():
-            with pytest.raises(ValueError, match="WRITEABLE"):
+            with refused(ValueError, "WRITEABLE"):
                 values.setflags(write=True)
         kept = dict(state.counters)
         for wrong in (kept["costs"].copy(), kept["costs"][:1], "x", None):
             state.counters["costs"] = wrong
-            with pytest.raises(InputError, match="costs is not what was saved"):
+            with refused(InputError, "costs"):
                 envs.restore_state(state)
         state.counters["costs"] = kept["costs"]
         envs.restore_state(state)

@@ -29,6 +29,7 @@ from gpusched_env.reading import MOST_UNZIPPED
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.importers import import_trace
 from gpusched_env.workload.workload import read_workload
+from tests.refusals import refused
 
 READERS: list[Callable[[Path], object]] = [
     load_scenario, load_gpu, import_trace, read_workload, ExportedPolicy.load, read_launch_policy, read_manifest,
@@ -44,7 +45,7 @@ def test_pipes_and_devices_are_refused(read: Callable[[Path], object], tmp_path:
         os.mkfifo(tmp_path / f"pipe{kind}")
         (tmp_path / f"device{kind}").symlink_to("/dev/zero")
         for name in (f"pipe{kind}", f"device{kind}"):
-            with pytest.raises(InputError, match=rf"{name}: is a device or a pipe; name a file"):
+            with refused(InputError, name, "device"):
                 read(tmp_path / name)
 
 
@@ -52,7 +53,7 @@ def test_pipes_and_devices_are_refused(read: Callable[[Path], object], tmp_path:
 def test_pipes_in_a_result_are_refused(name: str, saved: Path) -> None:
     (saved / name).unlink()
     os.mkfifo(saved / name)
-    with pytest.raises(InputError, match=rf"{name}: is a device or a pipe"):
+    with refused(InputError, name, "device"):
         load_comparison(saved)
 
 
@@ -86,16 +87,16 @@ BOMB = MOST_UNZIPPED + 1
 
 def test_bombs_are_refused_unread(saved: Path, tmp_path: Path) -> None:
     bomb(saved / "timelines.npz", "0.kernels.whole.npy", BOMB)
-    with pytest.raises(InputError, match=rf"timelines\.npz: {BOMB} bytes once it is unzipped"):
+    with refused(InputError, BOMB, "timelines.npz", "unzipped"):
         load_comparison(saved)
     model = tmp_path / "model.zip"
     bomb(model, "policy.pth", BOMB)
-    with pytest.raises(InputError, match=rf"model\.zip: {BOMB} bytes once it is unzipped"):
+    with refused(InputError, BOMB, "model.zip", "unzipped"):
         read_model(model, trust=True)
     inner = bomb(model, "archive/data/0", BOMB)
     with zipfile.ZipFile(model, "w") as archive:
         archive.writestr("policy.pth", inner)
-    with pytest.raises(InputError, match=rf"policy\.pth: {BOMB} bytes once it is unzipped"):
+    with refused(InputError, BOMB, "policy.pth", "unzipped"):
         read_model(model, trust=True)
 
 
@@ -106,10 +107,10 @@ def test_arrays_that_claim_too_much_are_refused(tmp_path: Path) -> None:
     np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (10**13,)})
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("metadata.npy", head.getvalue() + bytes(100))
-    with pytest.raises(InputError, match=r"policy\.npz: no exported policy"):
+    with refused(InputError, "policy.npz"):
         ExportedPolicy.load(path)
     (tmp_path / "alone.npy").write_bytes(head.getvalue())
-    with pytest.raises(InputError, match=r"alone\.npy: no exported policy"):
+    with refused(InputError, "alone.npy", "policy"):
         ExportedPolicy.load(tmp_path / "alone.npy")
 
 
@@ -119,7 +120,7 @@ def test_a_parquet_file_of_too_many_rows_is_refused(saved: Path, monkeypatch: py
     jobs = parquet.read_table(saved / "jobs.parquet")
     parquet.write_table(jobs.take([0] * 100_000), saved / "jobs.parquet", compression="zstd")
     monkeypatch.setattr(load, "MOST_ROWS", 1000)
-    with pytest.raises(InputError, match=r"jobs\.parquet: 100000 rows, must be at most"):
+    with refused(InputError, "jobs.parquet", "100000 rows"):
         load_comparison(saved)
 
 
@@ -139,7 +140,7 @@ def test_a_parquet_file_of_too_many_rows_is_refused(saved: Path, monkeypatch: py
 def test_timelines_of_something_else_are_refused(key: str, array: np.ndarray, saved: Path) -> None:  # type: ignore[type-arg]
     floats = f"{key.removesuffix('whole')}floats"
     np.savez(saved / "timelines.npz", **{key: array, floats: np.zeros((1, 0))})
-    with pytest.raises(InputError, match="damaged or incomplete"):
+    with refused(InputError, "incomplete"):
         load_comparison(saved)
 
 
@@ -159,5 +160,5 @@ def test_other_jobs_are_refused(change: Callable[..., object], saved: Path) -> N
 
     jobs = pandas.read_parquet(saved / "jobs.parquet")
     functools.partial(change)(jobs).to_parquet(saved / "jobs.parquet")  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match="damaged or incomplete"):
+    with refused(InputError, "incomplete"):
         load_comparison(saved)

@@ -16,6 +16,7 @@ from gpusched_env.scenarios.set_up import SetUp, set_up
 from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+from tests.refusals import refused
 
 TOY = load_gpu("toy-4sm")
 
@@ -40,7 +41,7 @@ def scenario(**tenant: Any) -> Scenario:
 def test_workloads_can_be_given_as_objects() -> None:
     problem = build_problem(scenario(), workloads={"mine": workload()})
     assert (problem.programs[0].alone_us, problem.kernels[0].duration_us) == (20.0, 20.0)
-    with pytest.raises(InputError, match="unknown workload 'mine'"):
+    with refused(InputError, "'mine'", "workload"):
         build_problem(scenario(), workloads={"other": workload()})
 
 
@@ -85,7 +86,7 @@ def test_what_else_is_asked_of_a_problem_stays_when_its_window_goes() -> None:
 
 
 def test_an_iteration_without_host_time_cannot_be_stretched() -> None:
-    with pytest.raises(InputError, match=r"tenant a: iteration_us is 50.*workload mine"):
+    with refused(InputError, "iteration_us is 50", "mine"):
         build_problem(scenario(iteration_us=50.0), workloads={"mine": workload()})
     slow = build_problem(scenario(iteration_us=50.0), workloads={"mine": workload(host_us=1.0)})
     assert slow.programs[0].alone_us == pytest.approx(50.0)
@@ -93,7 +94,7 @@ def test_an_iteration_without_host_time_cannot_be_stretched() -> None:
 
 
 def test_a_graph_has_no_iteration_time_to_set() -> None:
-    with pytest.raises(InputError, match=r"tenant a: iteration_us is 50.*launch is graph"):
+    with refused(InputError, "iteration_us is 50", "graph"):
         build_problem(scenario(iteration_us=50.0, launch="graph"), workloads={"mine": workload(host_us=1.0)})
     assert build_problem(scenario(launch="graph"), workloads={"mine": workload(host_us=1.0)}).programs
 
@@ -130,5 +131,5 @@ def test_a_host_has_one_speed(fields: dict[str, Any], message: str) -> None:
 
 
 def test_a_launch_takes_no_negative_time() -> None:
-    with pytest.raises(InputError, match=r"tenants\[0\]\.host_us: Expected `float` >= 0"):
+    with refused(InputError, "tenants[0].host_us", "`float` >=", ">= 0"):
         scenario(host_us=-1)

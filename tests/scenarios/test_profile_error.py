@@ -21,6 +21,7 @@ from gpusched_env.scenarios.capture import Capture
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario, override
+from tests.refusals import refused
 
 RIGHT = Profiles(duration_us=np.array([10.0, 20.0, 40.0, 80.0]), gap_us=np.array([1.0, 2.0, 0.0, 4.0]))
 
@@ -76,7 +77,7 @@ def test_captured_graphs_take_as_long_as_is_told_of_their_kernels() -> None:
     "wrong", [{"durations": 0.0}, {"gaps": -1.0}, {"scatter": 0.5}, {"forget": 1.1}, {"seed": -1}, {"off": 2.0}]
 )
 def test_wrong_values_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="profiles"):
+    with refused(InputError, "profiles"):
         load_scenario("Toy", profiles=wrong)
 
 

@@ -21,6 +21,7 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
 from gpusched_env.workload.irregular.workload import irregular
+from tests.refusals import refused
 
 PLAIN: dict[str, Any] = {
     "name": "Mine",
@@ -154,9 +155,7 @@ def test_what_is_wrong_in_a_workload_file_is_said_with_the_scenario(tmp_path: Pa
     )
     tenants = [PLAIN["tenants"][0] | {"workload": "net.json"}]
     scenario = load_scenario(write(tmp_path / "s.yaml", tenants=tenants))
-    with pytest.raises(
-        InputError, match=r"scenario Mine: tenants\[0\]\.workload: .*net\.json: .*`kernel`; did you mean"
-    ):
+    with refused(InputError, "tenants[0].workload", "net.json", "did you mean"):
         build_problem(scenario)
 
 
@@ -169,14 +168,12 @@ def test_traces_lie_beside_their_scenario(tmp_path: Path) -> None:
     assert replay is not None
     assert replay.times_ps.tolist() == [40_000_000, 50_000_000]
     (tmp_path / "asked.csv").write_text("time_us\n40\n30\n")
-    with pytest.raises(
-        InputError, match=r"scenario Mine: tenants\[0\]\.arrivals: .*asked\.csv: line 3: time_us is '30'"
-    ):
+    with refused(InputError, "tenants[0].arrivals", "asked.csv", "line 3"):
         build_problem(scenario)
     tenants[0]["arrivals"]["file"] = "no.csv"
-    with pytest.raises(InputError, match=r"s\.yaml: tenants\[0\]\.arrivals\.file: no such file: .*no\.csv"):
+    with refused(InputError, "s.yaml", "tenants[0].arrivals.file", "no.csv"):
         load_scenario(write(tmp_path / "s.yaml", tenants=tenants))
-    with pytest.raises(InputError, match=r"override of Mine: .*a trace has a file or times_us"):
+    with refused(InputError, "times_us", "file"):
         override(scenario, tenants={tenants[0]["name"]: {"arrivals": {"kind": "trace"}}})
 
 
@@ -192,7 +189,7 @@ def test_generated_workloads_have_names(tmp_path: Path) -> None:
     setting = "tenants.b.workload=irregular(family=wired,seed=1,kernels=20)"
     assert build_problem(apply_settings(scenario, [setting])).programs[1].workload.name == setting.partition("=")[2]
     wrong = apply_settings(scenario, ["tenants.b.workload=irregular(family=wired)"])
-    with pytest.raises(InputError, match=r"scenario Mine: tenants\[1\]\.workload: .*missing required field `seed`"):
+    with refused(InputError, "tenants[1].workload", "`seed`"):
         build_problem(wrong)
 
 

@@ -15,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpusched_env.data import read_recorded
+from gpusched_env.episodes.cautions import cautions
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario, make_scenario
 from gpusched_env.workload.workload import Variant, decode_workload, encode_workload
+from tests.refusals import refused
 
 TENANT: dict[str, Any] = {
     "name": "chat",
@@ -88,6 +90,32 @@ def test_a_mean_request_is_the_mean_over_requests(prompts: list[int], answers: l
     assert problem(tenant).programs[0].alone_us == pytest.approx(statistics.fmean(alone_us))
 
 
+def test_a_mean_request_is_one_that_can_be_held() -> None:
+    # Of six, (8, 9) needs 16 places, and has contexts of 9 to 16 tokens.
+    (all_six,) = problem().programs
+    (five,) = problem(changed("batching.cache_tokens", 15)).programs
+    assert five.alone_us == pytest.approx((6.0 * all_six.alone_us - (80.0 + 8 * 12.0)) / 5.0)
+    # Recorded decode steps hold 16 tokens of a request, a prefill 8: 11 take two.
+    (longer,) = problem(changed("batching.prompt.values", [11, 17])).programs
+    assert longer.engine is not None
+    assert (longer.engine.longest_request, longer.engine.fitting.count, longer.engine.fitting.asked) == (16, 2, 6)
+    assert longer.alone_us == pytest.approx(statistics.fmean([80.0 + 40.0, 80.0 + 40.0 + 3 * 12.0]))
+
+
+def test_what_cannot_be_held_is_said() -> None:
+    assert cautions(problem()) == []
+    (said,) = cautions(problem(changed("batching.cache_tokens", 15)))
+    assert said == (
+        "chat: 16.7% of its requests (2 prompts, each with any of 3 answers) are longer than the 15 tokens that its "
+        "cache and the steps of toy_engine hold of one: it rejects them when they arrive."
+    )
+    trace = {"kind": "trace", "times_us": [0.0, 1.0], "prompts": [3, 8], "answers": [9, 9]}
+    recorded = {"cache_tokens": 15, "prompt": {"kind": "recorded"}, "answer": {"kind": "recorded"}}
+    tenant = {**TENANT, "arrivals": trace, "batching": TENANT["batching"] | recorded}
+    (said,) = cautions(problem(tenant))
+    assert said.startswith("chat: 1 of 2 requests are longer than the 15 tokens")
+
+
 def test_lengths_of_a_whole_trace_are_values() -> None:
     """Every prompt with every answer: 40,000 by 40,000 are not made."""
     tenant = changed("batching.prompt.values", [3, 8] * 20_000)
@@ -123,19 +151,17 @@ def test_steps_stay_with_a_workload_that_is_slowed_or_carried_over() -> None:
             "leave batching out",
         ),
         (
-            changed("batching.prompt.values", [3, 9]),
-            "no prefill of 9 tokens, the longest of batching.prompt; the longest recorded one has 8: record a longer",
+            changed("batching.cache_tokens", 2),
+            "tenant chat can hold no request: batching.cache_tokens is 2, workload toy_engine has steps of 2 tokens a",
         ),
         (
-            changed("batching.cache_tokens", 15),
-            "tenant chat: batching.cache_tokens is 15, but a request of 8 tokens with an answer of 9 needs 16; set it",
+            changed("batching.answer.values", [20, 15]),
+            "has steps of 16 tokens a request, but the shortest, of 3 tokens with an answer of 15, needs 17; have a",
         ),
         (
-            changed("batching.answer.values", [10]),
-            r"no decode step of 4 requests \(batching.max_batch\) with 17 tokens each .*; recorded are 1 x 8, "
-            ".*4 x 16: ",
+            changed("batching.max_batch", 5),
+            r"no decode step of 5 requests \(batching.max_batch\); recorded are 1 x 8, .*4 x 16: record a larger one",
         ),
-        (changed("batching.max_batch", 5), "no decode step of 5 requests .* with 16 tokens each"),
         (
             TENANT | {"iteration_us": 10.0},
             "tenant chat: iteration_us is 10, but steps of a serving engine differ in length; leave it out, or set ",
@@ -158,7 +184,7 @@ def test_an_engine_without_decode_steps_can_answer_with_one_token_only() -> None
     workload = read_recorded("toy_engine")
     prefills = msgspec.structs.replace(workload, variants=workload.variants[:2])
     data = {"name": "test", "gpu": "toy-4sm", "horizon_us": 1.0, "tenants": [TENANT]}
-    with pytest.raises(InputError, match="workload toy_engine has no variant whose step is a decode"):
+    with refused(InputError, "toy_engine", "decode"):
         build_problem(make_scenario(data), workloads={"toy_engine": prefills})
     one = data | {"tenants": [changed("batching.answer.values", [1])]}
     assert build_problem(make_scenario(one), workloads={"toy_engine": prefills}).programs[0].alone_us == 60.0
@@ -186,5 +212,5 @@ def test_a_step_is_recorded_once(tmp_path: Path) -> None:
     assert decode_workload(encode_workload(workload), "here") == workload
     twice = msgspec.to_builtins(workload)
     twice["variants"] = [*twice["variants"], twice["variants"][3]]
-    with pytest.raises(InputError, match=r"here: .*variants\[8\].step is that of variants\[3\]; record a step once"):
+    with refused(InputError, "variants[8].step", "variants[3]"):
         decode_workload(msgspec.json.encode(twice), "here")

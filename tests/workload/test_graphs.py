@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
 
@@ -48,6 +47,8 @@ def test_kronecker_labels_say_nothing_about_degrees(graph500: Graph) -> None:
 
 
 def test_citation_graph_is_like_citeseer() -> None:
+    import networkx as nx
+
     graph = citation(seed=0)
     degree = np.sort(graph.degree)
     assert degree.size == 268_495
@@ -68,6 +69,8 @@ def test_seeds_make_graphs() -> None:
 
 
 def test_random_vertices_lie_in_the_largest_component() -> None:
+    import networkx as nx
+
     graph, rng = citation(3000, 4.0, seed=5), np.random.default_rng(0)
     edges = zip(graph.origin.tolist(), graph.neighbour.tolist(), strict=True)
     giant = max(nx.connected_components(nx.Graph(edges)), key=len)

@@ -11,6 +11,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers import import_trace
 from gpusched_env.workload.workload import GraphNode, Op, OpKind, decode_workload, encode_workload
+from tests.refusals import refused
 from tests.workload.kineto_traces import GEMM, Event, call, imported, kernel, mark, memcpy, three_kernels, write
 
 
@@ -100,7 +101,7 @@ def test_annotations_by_name_and_the_whole_trace(tmp_path: Path, gpu: GpuSpec) -
     open_end = imported(tmp_path, events[:-1], gpu)
     assert open_end.variants[0].ops[-1] == Op(OpKind.SYNC, 0.0)  # the trace ends with the launch at 1056
     assert open_end.iteration_us == (55.0,)  # 1010 to 1062, seen at 1065
-    with pytest.raises(InputError, match=r"no annotation 'backward'; the trace has forward"):
+    with refused(InputError, "'backward'", "forward"):
         imported(tmp_path, events, gpu, "backward")
 
 
@@ -197,7 +198,7 @@ def test_a_lost_launch_stays_before_the_next_of_its_stream(tmp_path: Path, gpu: 
 
 
 def test_too_many_lost_launches_are_an_error(tmp_path: Path, gpu: GpuSpec) -> None:
-    with pytest.raises(InputError, match=r"net\.pt\.trace\.json: 3 of 40 kernels.* have no launch call"):
+    with refused(InputError, "net.pt.trace.json", "3 of 40 kernels"):
         imported(tmp_path, many_kernels(lost=3), gpu)
 
 
@@ -241,7 +242,7 @@ def test_errors_name_file_event_and_field(tmp_path: Path, gpu: GpuSpec, events: 
 def test_missing_grid_is_named(tmp_path: Path, gpu: GpuSpec) -> None:
     events = three_kernels()
     del events[3]["args"]["grid"]
-    with pytest.raises(InputError, match=r"traceEvents\[3\]\.args has no field 'grid', expected three integers"):
+    with refused(InputError, "traceEvents[3].args", "'grid'"):
         imported(tmp_path, events, gpu)
 
 
@@ -272,12 +273,12 @@ def test_files_that_are_no_kineto_traces(tmp_path: Path, gpu: GpuSpec, content: 
 
 
 def test_an_absent_file(tmp_path: Path, gpu: GpuSpec) -> None:
-    with pytest.raises(InputError, match=r"absent\.json: cannot be read \(No such file"):
+    with refused(InputError, "absent.json", "file"):
         import_trace(tmp_path / "absent.json", gpu)
 
 
 @pytest.mark.parametrize("device", ["NVIDIA H100 PCIe", "NVIDIA GeForce RTX 2080 Ti", ""])
 def test_an_unknown_device_asks_for_a_specification(tmp_path: Path, device: str) -> None:
     path = write(tmp_path / "net.json", three_kernels(), device)
-    with pytest.raises(InputError, match=r"net\.json: .*say which specification fits \(gpu=, --gpu\): .*h100-sxm"):
+    with refused(InputError, "net.json", "gpu=, --gpu", "h100-sxm"):
         import_trace(path)

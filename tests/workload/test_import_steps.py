@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from gpusched_env.errors import InputError
@@ -10,6 +9,7 @@ from gpusched_env.workload.importers.steps import merge_steps, named_step
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.steps import Decode, Prefill
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+from tests.refusals import refused
 
 
 def recording(*iterations: list[tuple[str, float]], gpu: str = "h200-sxm") -> Workload:
@@ -29,7 +29,7 @@ def test_names_say_which_step_it_is() -> None:
     assert named_step("llama_1b_prefill_p512") == Prefill(tokens=512)
     assert named_step("mine_decode_b8_c1024") == Decode(batch=8, context=1024)
     for wrong in ("llama_1b", "prefill_p0", "x_decode_b8", "x_decode_b8_c1024_more"):
-        with pytest.raises(InputError, match="says no step"):
+        with refused(InputError, "no step"):
             named_step(wrong)
 
 
@@ -67,9 +67,9 @@ def test_the_shortest_iteration_counts_and_collectives_do_not_wait_for_another_g
 
 def test_what_cannot_be_merged_is_refused() -> None:
     one = recording([("k", 1.0)])
-    with pytest.raises(InputError, match="has no recordings of steps"):
+    with refused(InputError, "recordings"):
         merge_steps("engine", {})
-    with pytest.raises(InputError, match="different GPUs, h100-sxm, h200-sxm"):
+    with refused(InputError, "h100-sxm, h200-sxm", "GPUs"):
         merge_steps("engine", {"e_prefill_p4": one, "e_decode_b1_c8": recording([("k", 1.0)], gpu="h100-sxm")})
-    with pytest.raises(InputError, match="CUDA graphs or several streams"):
+    with refused(InputError, "CUDA", "streams"):
         merge_steps("engine", {"e_prefill_p4": replace(one, stream_priorities=(0, 0))})

@@ -11,6 +11,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers import import_trace
 from gpusched_env.workload.workload import OpKind, Workload
+from tests.refusals import refused
 from tests.workload.kineto_traces import Event, call, imported, kernel, mark, memcpy, three_kernels
 from tests.workload.nsys_exports import Export
 from tests.workload.nsys_exports import three_kernels as nsys_kernels
@@ -104,7 +105,7 @@ def test_rocm_has_shapes_and_sizes_at_the_launch(tmp_path: Path, gpu: GpuSpec) -
     assert "3 kernels without registers, taken as others' or 32 a thread" in workload.source
     bare = [rocm(event) for event in three_kernels()]
     del bare[2]["args"]["grid"]
-    with pytest.raises(InputError, match=r"traceEvents\[3\]\.args has no field 'grid'"):
+    with refused(InputError, "traceEvents[3].args", "'grid'"):
         imported(tmp_path, bare, gpu)
 
 
@@ -166,7 +167,7 @@ def test_threads_without_number(tmp_path: Path, gpu: GpuSpec) -> None:
     events = three_kernels()
     for number in range(70):
         events += [call("cudaLaunchKernel", 1010.0, 5.0, 100 + number, tid=number), kernel(1080.0, 1.0, 100 + number)]
-    with pytest.raises(InputError, match=r"calls of more than 64 host threads overlap"):
+    with refused(InputError, "64 host", "overlap"):
         imported(tmp_path, events, gpu)
 
 
@@ -203,7 +204,7 @@ def test_of_several_versions_the_newest_with_rows_is_read(tmp_path: Path, gpu: G
     assert len(import_trace(path, gpu, "forward").variants) == 1
     with sqlite3.connect(path) as database:
         database.execute("ALTER TABLE NVTX_EVENTS_V9 DROP COLUMN eventType")
-    with pytest.raises(InputError, match=r"NVTX_EVENTS_V9 row 1 has no field 'eventType'"):
+    with refused(InputError, "NVTX_EVENTS_V9 row 1", "'eventType'"):
         import_trace(path, gpu, "forward")
 
 
@@ -227,7 +228,7 @@ def test_a_column_that_makes_itself_huge_is_refused(tmp_path: Path, gpu: GpuSpec
             "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT GENERATED ALWAYS AS (zeroblob(900000000)))"
         )
         database.execute("INSERT INTO StringIds (id) SELECT id FROM Texts")
-    with pytest.raises(InputError, match=r"net\.sqlite: not a readable Nsight Systems export \(string or blob too big"):
+    with refused(InputError, "net.sqlite", "big"):
         import_trace(path, gpu)
 
 

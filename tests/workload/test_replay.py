@@ -11,6 +11,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.reading import checked
 from gpusched_env.workload.arrivals import Trace
 from gpusched_env.workload.traces.replay import replay_of
+from tests.refusals import refused
 
 # Ten jobs in 100 us, as those of the last 10 us are as far apart as all are in the mean.
 EVEN = tuple(10.0 * k for k in range(10))
@@ -73,7 +74,7 @@ def test_a_long_file_is_played_in_part(tmp_path: Path) -> None:
     """BurstGPT lasts for four months."""
     path = tmp_path / "burst.csv"
     path.write_text("time_s,prompt\n1,5\n1e7,6\n10000001,7\n")
-    with pytest.raises(InputError, match=r"burst\.csv: the trace is .* us long as it is played, must be at most"):
+    with refused(InputError, "burst.csv", "played"):
         replay_of(Trace(file=str(path)))
     replay = replay_of(Trace(file=str(path), from_us=1e13))
     assert replay.times_ps.tolist() == [0, 1_000_000_000_000]

@@ -9,6 +9,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers import import_trace, summarise
+from tests.refusals import refused
 from tests.workload.kineto_traces import call, kernel, mark, write
 
 
@@ -81,5 +82,5 @@ def test_wrong_measurements_name_the_file_and_the_entry(tmp_path: Path, gpu: Gpu
     path.write_text(text.replace("Infinity", "1e999"))  # refused as JSON
     with pytest.raises(InputError, match=r"net\.json: (gpusched_iteration_us has|Number out of range)"):
         import_trace(path, gpu)
-    with pytest.raises(InputError, match="iteration_us is -1"):
+    with refused(InputError, "iteration_us is -1"):
         import_trace(trace(path), gpu, iteration_us=-1.0)

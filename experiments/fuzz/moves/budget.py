@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from gpusched_env.experiments.fuzz.moves.move import Among, CommandMove, Drawing
 from gpusched_env.scheduling.commands import SetBudget
 from gpusched_env.scheduling.view import View
@@ -17,6 +15,7 @@ class BudgetMove(CommandMove, frozen=True, kw_only=True, tag="budget"):
 
     NAME = "budget"
     OF = "cores"
+    LEGAL = ("cores", "settable")
     WEIGHT = 0.5
 
     core: int = 0
@@ -31,14 +30,10 @@ class BudgetMove(CommandMove, frozen=True, kw_only=True, tag="budget"):
         return cls(core=command.core, events=command.events, always=command.always)
 
     @classmethod
-    def is_legal(cls, view: View) -> bool:
-        return bool((view.cores.settable == 1.0).any())
-
-    @classmethod
     def draw(cls, drawing: Drawing, view: View) -> BudgetMove:
         """A budget that most hogs spend, or none."""
         dice = drawing.dice
-        core = int(dice.pick(list(np.flatnonzero(view.cores.settable == 1.0))))
+        core = dice.pick(cls.legal_rows(view))
         events = MOST_EVENTS if dice.chance(0.1) else dice.log_integer(1, 50_000)
         return cls(core=core, events=events, always=dice.chance(0.5))
 

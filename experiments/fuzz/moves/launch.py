@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from gpusched_env.experiments.fuzz.moves.move import (
     UNKNOWN,
     Among,
     CommandMove,
     Drawing,
     Sms,
-    count_among,
     kernel_at,
     partition_of,
     place_of,
@@ -28,6 +25,7 @@ class LaunchMove(CommandMove, frozen=True, kw_only=True, tag="launch"):
 
     NAME = "launch"
     OF = "every"
+    LEGAL = ("pending", "launchable")
     WEIGHT = 4.0
     ANY_SHARE = 3
 
@@ -58,10 +56,6 @@ class LaunchMove(CommandMove, frozen=True, kw_only=True, tag="launch"):
         )
 
     @classmethod
-    def is_legal(cls, view: View) -> bool:
-        return count_among("launchable", view) > 0
-
-    @classmethod
     def draw(cls, drawing: Drawing, view: View) -> LaunchMove:
         w, dice, problem = drawing.weights, drawing.dice, drawing.problem
         priority = dice.integer(1 - problem.gpu.priorities, 0) if dice.chance(w.urgent) else None
@@ -69,7 +63,7 @@ class LaunchMove(CommandMove, frozen=True, kw_only=True, tag="launch"):
         confined = not problem.scenario.restart_us > 0.0 and dice.chance(w.confined)
         partition = drawing.partition() if confined else None
         oldest = w.oldest > 0.0 and dice.chance(w.oldest)
-        pick = 0 if oldest else dice.integer(0, count_among("launchable", view) - 1)
+        pick = 0 if oldest else dice.integer(0, len(cls.legal_rows(view)) - 1)
         open_ = _open(drawing, view, pick)
         stream = dice.pick(open_) if open_ and dice.chance(w.elsewhere) else None
         return cls(pick=pick, priority=priority, partition=partition, stream=stream)
@@ -88,7 +82,7 @@ def _open(drawing: Drawing, view: View, pick: int) -> list[int]:
     """Which of the scheduler's own streams take a launchable launch: all, but in a window not any."""
     if drawing.problem.window is None:
         return list(range(len(drawing.own)))
-    row = view.pending.array[np.flatnonzero(view.pending.launchable == 1.0)[pick]]
+    row = view.pending.array[LaunchMove.legal_rows(view)[pick]]
     return [drawing.own.index(stream) for stream in open_streams(row, view, drawing.problem)]
 
 

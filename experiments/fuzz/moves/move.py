@@ -86,6 +86,8 @@ class CommandMove(AnyMove, frozen=True, kw_only=True):
     OF: ClassVar[Literal["every", "any", "tiles", "forms", "hosts", "cores"]] = "any"
     """Problems whose scenarios offer it: all; some of all; of those whose kernels need tiles of others, whose kernels
     have other forms, whose hosts may be throttled, and with cores of the CPU."""
+    LEGAL: ClassVar[tuple[str, str]]
+    """Table of a view, and its column that is above 0 in rows for which it is legal."""
     WEIGHT: ClassVar[float] = 0.1
     """How often random players give it."""
     DRAWN_WEIGHTS: ClassVar[tuple[float, ...]] = (0.0, 0.05, 0.3)
@@ -101,9 +103,10 @@ class CommandMove(AnyMove, frozen=True, kw_only=True):
         raise NotImplementedError
 
     @classmethod
-    def is_legal(cls, view: View) -> bool:
-        """Whether there is something for which :meth:`draw` can draw."""
-        raise NotImplementedError
+    def legal_rows(cls, view: View) -> list[int]:
+        """Rows of its table for which it is legal; :meth:`draw` needs one."""
+        table, column = cls.LEGAL
+        return np.flatnonzero(getattr(getattr(view, table), column) > 0.0).tolist()
 
     @classmethod
     def draw(cls, drawing: Drawing, view: View) -> Self:
@@ -129,11 +132,6 @@ def rows_among(among: Among | AmongJobs, view: View) -> NDArray[np.float64]:
         return np.asarray(table.array[table.forms > 0.0])
     rows = getattr(table, among) == 1.0 if among in LEGAL else slice(None)
     return np.asarray(table.array[rows])
-
-
-def count_among(among: Among | AmongJobs, view: View) -> int:
-    """How many rows there are."""
-    return len(rows_among(among, view))
 
 
 def kernel_at(among: Among, pick: int, view: View) -> int | None:

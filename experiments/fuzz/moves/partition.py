@@ -13,6 +13,8 @@ class PartitionMove(CommandMove, frozen=True, kw_only=True, tag="partition"):
     """Confine a tenant to a partition, ``None``: to none."""
 
     NAME = "partition"
+    # Of any tenant: what was set at this instant already is refused.
+    LEGAL = ("tenants", "partition_sms")
     WEIGHT = 0.2
     ANY_SHARE = 1
 
@@ -25,10 +27,6 @@ class PartitionMove(CommandMove, frozen=True, kw_only=True, tag="partition"):
     @classmethod
     def of(cls, command: SetPartition, view: View, own: Sequence[int]) -> PartitionMove:
         return cls(tenant=command.tenant, partition=sms_of(command.partition))
-
-    @classmethod
-    def is_legal(cls, view: View) -> bool:
-        return True
 
     @classmethod
     def draw(cls, drawing: Drawing, view: View) -> PartitionMove:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from gpusched_env.experiments.fuzz.moves.move import (
     Among,
     CommandMove,
@@ -24,6 +22,7 @@ class PreemptMove(CommandMove, frozen=True, kw_only=True, tag="preempt"):
     """Preempt a kernel: row ``pick`` (counted round) of those ``among``; ``partition``: where its blocks are saved."""
 
     NAME = "preempt"
+    LEGAL = ("running", "preemptible")
     WEIGHT = 0.5
     DRAWN_WEIGHTS = (0.0, 0.3, 1.0)
     ANY_SHARE = 2
@@ -43,13 +42,9 @@ class PreemptMove(CommandMove, frozen=True, kw_only=True, tag="preempt"):
         return cls(pick=pick, mode=command.mode, partition=sms_of(command.partition))
 
     @classmethod
-    def is_legal(cls, view: View) -> bool:
-        return bool((view.running.preemptible == 1.0).any())
-
-    @classmethod
     def draw(cls, drawing: Drawing, view: View) -> PreemptMove:
         dice = drawing.dice
-        row = int(dice.pick(list(np.flatnonzero(view.running.preemptible == 1.0))))
+        row = dice.pick(cls.legal_rows(view))
         mode = dice.pick(MODES if view.running.idempotent[row] else MODES[:2])
         partial = mode == "save" and dice.chance(drawing.weights.partial)
         return cls(pick=row, mode=mode, partition=drawing.partition() if partial else None)

@@ -10,7 +10,6 @@ from gpusched_env.experiments.fuzz.moves.move import (
     AmongJobs,
     CommandMove,
     Drawing,
-    count_among,
     place_of,
     rows_among,
 )
@@ -22,6 +21,7 @@ class RejectMove(CommandMove, frozen=True, kw_only=True, tag="reject"):
     """Reject a job: row ``pick`` (counted round) of those ``among``; legal only for rejectable ones."""
 
     NAME = "reject"
+    LEGAL = ("jobs", "rejectable")
     ANY_SHARE = 1
 
     among: AmongJobs = "rejectable"
@@ -38,12 +38,8 @@ class RejectMove(CommandMove, frozen=True, kw_only=True, tag="reject"):
         return cls(pick=place_of("rejectable", view, command.tenant, command.job))
 
     @classmethod
-    def is_legal(cls, view: View) -> bool:
-        return count_among("rejectable", view) > 0
-
-    @classmethod
     def draw(cls, drawing: Drawing, view: View) -> RejectMove:
-        return cls(pick=drawing.dice.integer(0, count_among("rejectable", view) - 1))
+        return cls(pick=drawing.dice.integer(0, len(cls.legal_rows(view)) - 1))
 
     @classmethod
     def draw_any(cls, drawing: Drawing, among: Among) -> RejectMove:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpusched_env.experiments.fuzz.moves.move import Among, CommandMove, Drawing, count_among, kernel_at, place_of
+from gpusched_env.experiments.fuzz.moves.move import Among, CommandMove, Drawing, kernel_at, place_of
 from gpusched_env.scheduling.commands import Reshape
 from gpusched_env.scheduling.view import View
 
@@ -14,6 +14,7 @@ class ReshapeMove(CommandMove, frozen=True, kw_only=True, tag="reshape"):
 
     NAME = "reshape"
     OF = "forms"
+    LEGAL = ("pending", "forms")
     WEIGHT = 1.0
     DRAWN_WEIGHTS = (0.5, 3.0, 10.0)
 
@@ -30,14 +31,10 @@ class ReshapeMove(CommandMove, frozen=True, kw_only=True, tag="reshape"):
         return cls(pick=place_of("reshapable", view, command.launch), form=command.form)
 
     @classmethod
-    def is_legal(cls, view: View) -> bool:
-        return count_among("reshapable", view) > 0
-
-    @classmethod
     def draw(cls, drawing: Drawing, view: View) -> ReshapeMove:
-        forms = view.pending.forms[view.pending.forms > 0.0]
-        pick = drawing.dice.integer(0, len(forms) - 1)
-        return cls(pick=pick, form=drawing.dice.integer(0, int(forms[pick]) - 1))
+        rows = cls.legal_rows(view)
+        pick = drawing.dice.integer(0, len(rows) - 1)
+        return cls(pick=pick, form=drawing.dice.integer(0, int(view.pending.forms[rows[pick]]) - 1))
 
     @classmethod
     def draw_any(cls, drawing: Drawing, among: Among) -> ReshapeMove:

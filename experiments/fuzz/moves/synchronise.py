@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from msgspec.structs import replace
 
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.moves.move import Among, CommandMove, Drawing, count_among, kernel_at, place_of
+from gpusched_env.experiments.fuzz.moves.move import Among, CommandMove, Drawing, kernel_at, place_of
 from gpusched_env.scheduling.commands import ORDERS, PolicyKind, Synchronise, TileOrder, TilePolicy
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import View
@@ -19,6 +18,7 @@ class SynchroniseMove(CommandMove, frozen=True, kw_only=True, tag="synchronise")
 
     NAME = "synchronise"
     OF = "tiles"
+    LEGAL = ("pending", "synchronisable")
     WEIGHT = 2.0
     DRAWN_WEIGHTS = (0.5, 3.0, 10.0)
     ANY_CHANCE = 0.3
@@ -51,16 +51,13 @@ class SynchroniseMove(CommandMove, frozen=True, kw_only=True, tag="synchronise")
         )
 
     @classmethod
-    def is_legal(cls, view: View) -> bool:
-        return count_among("synchronisable", view) > 0
-
-    @classmethod
     def draw(cls, drawing: Drawing, view: View) -> SynchroniseMove:
         """Mostly with a policy that the tiles can be given."""
         dice, pending = drawing.dice, view.pending
-        pick = dice.integer(0, count_among("synchronisable", view) - 1)
+        rows = cls.legal_rows(view)
+        pick = dice.integer(0, len(rows) - 1)
         move = _policy(dice, "synchronisable", pick)
-        row = np.flatnonzero(pending.synchronisable == 1.0)[pick]
+        row = rows[pick]
         if not dice.chance(0.8):
             return move
         if NEEDS[int(pending.needs[row])] == "share":

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from gpusched_env.experiments.fuzz.moves.move import Among, CommandMove, Drawing
 from gpusched_env.scheduling.commands import Throttle
 from gpusched_env.scheduling.view import View
@@ -17,6 +15,7 @@ class ThrottleMove(CommandMove, frozen=True, kw_only=True, tag="throttle"):
 
     NAME = "throttle"
     OF = "hosts"
+    LEGAL = ("tenants", "throttlable")
 
     tenant: int = 0
     pause_us: float | None = 0.0
@@ -29,14 +28,10 @@ class ThrottleMove(CommandMove, frozen=True, kw_only=True, tag="throttle"):
         return cls(tenant=command.tenant, pause_us=command.pause_us)
 
     @classmethod
-    def is_legal(cls, view: View) -> bool:
-        return bool((view.tenants.throttlable == 1.0).any())
-
-    @classmethod
     def draw(cls, drawing: Drawing, view: View) -> ThrottleMove:
         """A pause of a few waits, now and then none; it may be the one that the tenant has already."""
         dice, wait_us = drawing.dice, drawing.weights.wait_us
-        tenant = int(dice.pick(list(np.flatnonzero(view.tenants.throttlable == 1.0))))
+        tenant = dice.pick(cls.legal_rows(view))
         pause_us = 0.0 if dice.chance(0.3) else wait_us * dice.pick((1.0, 4.0, 20.0 * dice.uniform(0.0, 1.0)))
         return cls(tenant=tenant, pause_us=pause_us)
 

@@ -53,7 +53,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from gpusched_env.data.dependent_kernels import published
 from gpusched_env.display.table import Table
@@ -247,6 +246,8 @@ class Paper(Reproduction):
         return found
 
     def checks(self) -> list[Target]:
+        from scipy.stats import spearmanr
+
         targets = [Target(f"toy, us: {scheme}", us, us, self._us(Toy(scheme))) for scheme, us in TOY.items()]
         for scheme in SCHEMES:
             rows = [one for one in self.mlps if one.scheme == scheme and one.scored]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.memory import columns, places, records
-from gpusched_env.scheduling.commands import GIVEN
+from gpusched_env.scheduling.given import GIVEN
 
 env_at = records(layout.ENV, "env")
 _problem = records(layout.PROBLEM, "problem")
@@ -176,7 +176,7 @@ def processes(w, p):
 
 @inlined
 def given(w):
-    """The command that is to be carried out (:data:`~gpusched_env.scheduling.commands.numbers.GIVEN`)."""
+    """The command that is to be carried out (:data:`~gpusched_env.scheduling.given.GIVEN`)."""
     return _given(w.given_at, 0)
 
 

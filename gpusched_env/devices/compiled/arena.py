@@ -87,7 +87,7 @@ class Arena(Uncopied, OneThread):
         """Of the ``ENV`` record; changes when the arena grows."""
         self.timeline = Timeline()
         self.given: NDArray[np.int64]
-        """Words of the command that is to be carried out (:func:`~gpusched_env.scheduling.commands.write_numbers`)."""
+        """Words of the command that is to be carried out (:func:`~gpusched_env.scheduling.given.write_numbers`)."""
         self._sizes: Sizes | None = None
         self._sections: dict[str, NDArray[Any]] = {}
 

@@ -5,14 +5,16 @@ Importing this module lets Numba compile what is legal now for an ``ENV`` record
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled.access import clients, flights, launches, problem
+from gpusched_env.devices.compiled.access import clients, flight_of, flights, launches, problem
+from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.forms import forms_of
 from gpusched_env.devices.compiled.issuing import is_launchable
 from gpusched_env.devices.compiled.layout import NONE
 from gpusched_env.devices.compiled.overloading import on_records
 from gpusched_env.devices.compiled.tiles import may_synchronise
-from gpusched_env.devices.compiled.views import may_preempt
+from gpusched_env.devices.compiled.views import has_blocks, runs
 from gpusched_env.scheduling.commands import world
+from gpusched_env.scheduling.commands.preempt import may_preempt
 
 
 @on_records(world.any_launchable)
@@ -27,6 +29,16 @@ def _any_launchable(w):
                 return True
             slot = launches(w, slot).after
     return False
+
+
+@on_records(world.on_gpu)
+def _on_gpu(w, launch):
+    return runs(w, launch) and has_blocks(w, launch) and not is_node(w, launch)
+
+
+@on_records(world.preemption_of)
+def _preemption_of(w, launch):
+    return flight_of(w, launch)
 
 
 @on_records(world.any_synchronisable)

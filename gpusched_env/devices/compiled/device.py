@@ -13,8 +13,9 @@ from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
-from gpusched_env.scheduling.commands import Command, write_numbers
+from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.given import write_numbers
 from gpusched_env.scheduling.legality import check
 from gpusched_env.scheduling.one_thread import alone
 from gpusched_env.scheduling.showing import Showing, complete_view

@@ -88,7 +88,7 @@ VARIANT = _record((I8, "first_op device_ops marks first_thread_ops batch tokens"
 
 PROGRAM = _record(
     (I8, "priority arrivals jobs first_variant variants first_factor factors first_thread threads first_mark keeps"),
-    (I8, "max_batch cache_tokens longest_prefill first_prompts prompts first_answers answers"),
+    (I8, "max_batch cache_tokens longest_prefill longest_request first_prompts prompts first_answers answers"),
     (I8, "recorded_prompts recorded_answers first_recorded times span_ps drawn repeats"),
     (
         F8,

@@ -40,7 +40,7 @@ from gpusched_env.devices.compiled.preemption import begin_preemption, end_preem
 from gpusched_env.devices.compiled.slicer import slicer_due
 from gpusched_env.devices.compiled.timing import core_s, stop
 from gpusched_env.hardware.clock import NEVER
-from gpusched_env.scheduling.commands.legal import any_legal
+from gpusched_env.scheduling.legality import any_legal
 from gpusched_env.workload.cores.ticking import core_due
 from gpusched_env.workload.host import arrival_due, deadline_due, thread_due
 

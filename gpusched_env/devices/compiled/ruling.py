@@ -50,11 +50,6 @@ def _may_synchronise(w, slot):
     return tiles.may_synchronise(w, slot)
 
 
-@on_records(world.may_preempt)
-def _may_preempt(w, launch):
-    return launch.flight != NONE and views.may_preempt(w, launch)
-
-
 @on_records(world.forms_of)
 def _forms_of(w, slot):
     return forms.forms_of(w, slot)

@@ -14,7 +14,7 @@ from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
 from gpusched_env.devices.compiled.tables import ProblemTables, tile_pairs
 from gpusched_env.hardware.queues import queue_count
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.commands import GIVEN
+from gpusched_env.scheduling.given import GIVEN
 from gpusched_env.scheduling.timeline import Detail
 
 JOBS: Final = 64

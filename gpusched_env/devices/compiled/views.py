@@ -21,7 +21,6 @@ from gpusched_env.devices.compiled.access import (
 )
 from gpusched_env.devices.compiled.blocks import waiting_blocks
 from gpusched_env.devices.compiled.context import context_of
-from gpusched_env.devices.compiled.finishing import is_node
 from gpusched_env.devices.compiled.issuing import is_graph, is_windowed, stream_for
 from gpusched_env.devices.compiled.layout import EMPTIED, NONE, PENDING, READY
 from gpusched_env.devices.compiled.slots import holds
@@ -44,19 +43,6 @@ def has_blocks(w, launch):
     if w.external == 1:
         return launch.state == READY and not is_graph(w, launch)
     return flight_of(w, launch).grid != NONE
-
-
-@inlined
-def may_preempt(w, launch):
-    """Whether a launched kernel may be preempted now."""
-    flight = flight_of(w, launch)
-    return (
-        runs(w, launch)
-        and has_blocks(w, launch)
-        and flight.preempting == 0
-        and flight.preempted_ps < w.now_ps
-        and not is_node(w, launch)
-    )
 
 
 @inlined

@@ -25,12 +25,13 @@ from gpusched_env.devices.cuda.fitting import MEASURED, Fit, Stand, fitted, laun
 from gpusched_env.devices.cuda.gpu import Report, Work
 from gpusched_env.devices.cuda.launching import Call, Launcher, call
 from gpusched_env.devices.cuda.library import Library
+from gpusched_env.devices.cuda.opening import open_cupy
 from gpusched_env.devices.cuda.partitions import Partitions
 from gpusched_env.devices.cuda.real_time.pieces import pieces_of, tables
 from gpusched_env.devices.cuda.real_time.tables import HANG_S, LOOK_S, REPORT_WORDS, Place, Tables
 from gpusched_env.devices.cuda.recalls import Recalls
 from gpusched_env.devices.cuda.shared import shared_numbers
-from gpusched_env.errors import GpuError, InputError
+from gpusched_env.errors import GpuError
 from gpusched_env.scenarios.adapting import with_kernels
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp, NodeOp
@@ -73,13 +74,7 @@ class CupyGpu:
         Raises:
             InputError: CuPy is not installed, there is no driver, or no such GPU.
         """
-        try:
-            import cupy
-        except ImportError:
-            raise InputError("a real GPU needs CuPy: install the extra, gpusched-env[gpu]") from None
-        if not cupy.is_available():
-            raise InputError("there is no NVIDIA GPU with its driver in this machine")
-        self._cp = cupy
+        self._cp = cupy = open_cupy("a real GPU")
         self.name = str(cupy.cuda.runtime.getDeviceProperties(number)["name"].decode())
         """The product's, as ``NVIDIA H100 80GB HBM3``."""
         self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError

@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 
 from gpusched_env.devices.compiled import layout
-from gpusched_env.devices.compiled.device import NO_COMMAND, CompiledDevice
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.compiled.entry import empty_outbox
 from gpusched_env.devices.compiled.entry import report as tell
 from gpusched_env.devices.compiled.outbox import SENT_COLUMNS, take_sent
@@ -117,7 +117,7 @@ class RealDevice(CompiledDevice):
         """Compile what an episode calls, before time runs."""
         cast("Any", tell).compile(TELL)
         empty_outbox(self.arena.address, NO_ROWS)
-        self._drive(NO_COMMAND, running=False)
+        self._drive(running=False)
         self.view()
 
     def apply(self, command: Command) -> None:

@@ -30,6 +30,7 @@ from gpusched_env.scheduling.commands import (
     Wait,
 )
 from gpusched_env.scheduling.commands.partition import whole_or
+from gpusched_env.scheduling.commands.preempt import may_preempt
 from gpusched_env.scheduling.synchronising import held_slots, pair_of
 from gpusched_env.workload import host
 from gpusched_env.workload.cores.ticking import set_budget
@@ -137,10 +138,9 @@ class Decisions:
         parent = launch.parent
         return 0 if parent is None or parent.state is State.DONE else parent.priority
 
-    def preemptible(self, launch: Launch) -> bool:
-        """Whether a launched kernel may be preempted now."""
-        started = launch.started_ps < NEVER and launch.grid is not None
-        return started and not launch.preempting and launch.preempted_ps != self._clock.now
+    def on_gpu(self, launch: Launch) -> bool:
+        """Whether a kernel has started, and has not left the SMs."""
+        return launch.started_ps < NEVER and launch.grid is not None
 
     @property
     def any_launchable(self) -> bool:
@@ -150,7 +150,7 @@ class Decisions:
     @property
     def any_preemptible(self) -> bool:
         """Whether a launched kernel may be preempted now."""
-        return any(map(self.preemptible, self._streams.launched.values()))
+        return any(may_preempt(self._world, launch) for launch in self._streams.launched.values())
 
     @property
     def any_synchronisable(self) -> bool:

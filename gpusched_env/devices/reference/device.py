@@ -23,9 +23,8 @@ from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.commands.legal import any_legal
 from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.legality import check
+from gpusched_env.scheduling.legality import any_legal, check
 from gpusched_env.scheduling.one_thread import OneThread, alone
 from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline

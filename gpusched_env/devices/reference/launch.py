@@ -100,7 +100,7 @@ class Launch:
     first_started_ps: int = NEVER
     ran_ps: int = 0
     """What it ran before."""
-    preempted_ps: int = NEVER
+    preempted_ps: int = -NEVER
     """When a preemption of it was last commanded."""
 
     def __post_init__(self, clock: Clock) -> None:

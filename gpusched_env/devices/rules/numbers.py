@@ -13,7 +13,7 @@ from gpusched_env.hardware.records import gpu_record
 from gpusched_env.scenarios.knowledge import KernelKnowledge, TenantKnowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.tenant_program import TenantProgram
-from gpusched_env.scheduling.commands.legal import offered
+from gpusched_env.scheduling.legality import offered_bits
 from gpusched_env.workload.host import arrival_numbers
 
 TIMES = (
@@ -64,7 +64,7 @@ def problem_numbers(problem: Problem) -> dict[str, Any]:
         "arrivals_until_ps": to_ps(scenario.sends_until_us),
         "host_contention": problem.host_contention[0],
         "waiting_contention": problem.host_contention[1],
-        "offered": offered(scenario.commands),
+        "offered": offered_bits(scenario.commands),
         "budgets": "budget" in scenario.commands,
     }
     cores = scenario.cores

@@ -23,7 +23,6 @@ from gpusched_env.devices.rules.world import (
     kernels_of,
     launch_in,
     left_us,
-    may_preempt,
     may_synchronise,
     needed_tiles,
     on_gpu,
@@ -36,7 +35,8 @@ from gpusched_env.devices.rules.world import (
 )
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.hardware.tiles import KERNEL
-from gpusched_env.scheduling.commands.legal import show_tenant
+from gpusched_env.scheduling.commands.preempt import may_preempt
+from gpusched_env.scheduling.legality import show_tenant
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 from gpusched_env.workload.host import GONE, NOBODY, oldest_unanswered, rejectable
 from gpusched_env.workload.host.world import client, job, program, rules

@@ -50,11 +50,6 @@ def may_synchronise(w: Any, slot: Any) -> bool:
     return bool(w.queues.synchronisable(slot))
 
 
-def may_preempt(w: Any, launch: Any) -> bool:
-    """Whether a launched kernel may be preempted now."""
-    return bool(w.launches.preemptible(launch))
-
-
 def forms_of(w: Any, slot: Any) -> int:
     """How many forms a pending launch may be given."""
     return len(w.queues.forms(slot))

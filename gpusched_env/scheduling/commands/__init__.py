@@ -4,25 +4,12 @@ Each command has a module: its fields, what it costs, when it is refused. Its co
 share of an action space is in :mod:`gpusched_env.envs.slices`.
 """
 
-from gpusched_env.scheduling.commands.all import (
-    CODES,
-    COMMANDS,
-    LAUNCH,
-    NOTHING,
-    PREEMPT,
-    REJECT,
-    RESHAPE,
-    SET_BUDGET,
-    SET_PARTITION,
-    SYNCHRONISE,
-    THROTTLE,
-    WAIT,
-    WAITING,
-    Command,
-)
+from __future__ import annotations
+
+from typing import Final
+
 from gpusched_env.scheduling.commands.budget import SetBudget
 from gpusched_env.scheduling.commands.launch import OWN_STREAM, STREAM_S_PRIORITY, Launch
-from gpusched_env.scheduling.commands.numbers import GIVEN, command_of, write_numbers
 from gpusched_env.scheduling.commands.partition import Partition, SetPartition
 from gpusched_env.scheduling.commands.preempt import MODES, Preempt, PreemptionMode
 from gpusched_env.scheduling.commands.reject import Reject
@@ -33,9 +20,37 @@ from gpusched_env.scheduling.commands.wait import Wait
 from gpusched_env.scheduling.tile_policy import ORDERS, POLICIES, PolicyKind, TileOrder, TilePolicy, conv2d
 
 __all__ = [
-    "CODES", "COMMANDS", "GIVEN", "LAUNCH", "MODES", "MOST_PAUSE_US", "NOTHING", "ORDERS", "OWN_STREAM", "POLICIES",
+    "CODES", "COMMANDS", "LAUNCH", "MODES", "MOST_PAUSE_US", "NOTHING", "ORDERS", "OWN_STREAM", "POLICIES",
     "PREEMPT", "REJECT", "RESHAPE", "SET_BUDGET", "SET_PARTITION", "STREAM_S_PRIORITY", "SYNCHRONISE", "THROTTLE",
     "WAIT", "WAITING", "Command", "Launch", "Partition", "PolicyKind", "Preempt", "PreemptionMode", "Reject",
     "Reshape", "SetBudget", "SetPartition", "Synchronise", "Throttle", "TileOrder", "TilePolicy", "Wait",
-    "command_of", "conv2d", "write_numbers",
+    "conv2d",
 ]  # fmt: skip
+
+Command = Launch | Preempt | SetPartition | Reject | Synchronise | Reshape | Throttle | SetBudget | Wait
+
+COMMANDS: Final[tuple[type[Command], ...]] = (
+    Launch,
+    Preempt,
+    SetPartition,
+    Reject,
+    Synchronise,
+    Reshape,
+    Throttle,
+    SetBudget,
+    Wait,
+)
+"""By code: that of the timeline, and of compiled code. ``Wait`` is last and in no timeline."""
+CODES: Final[dict[type[Command], int]] = {command: code for code, command in enumerate(COMMANDS)}
+LAUNCH: Final = CODES[Launch]
+PREEMPT: Final = CODES[Preempt]
+SET_PARTITION: Final = CODES[SetPartition]
+REJECT: Final = CODES[Reject]
+SYNCHRONISE: Final = CODES[Synchronise]
+RESHAPE: Final = CODES[Reshape]
+THROTTLE: Final = CODES[Throttle]
+SET_BUDGET: Final = CODES[SetBudget]
+WAITING: Final = CODES[Wait]
+NOTHING: Final = -1
+
+WAIT = Wait()

@@ -51,9 +51,6 @@ class SetBudget(AnyCommand):
     always: bool = False
     """Whether it binds also while no lock counts."""
 
-    def numbers(self) -> tuple[int, ...]:
-        return self.core, self.events, int(self.always)
-
     @classmethod
     def of(cls, *numbers: int) -> SetBudget:
         number, events, always = numbers

@@ -25,7 +25,7 @@ class AnyCommand:
     ONCE: ClassVar[bool] = False
     """Whether it is legal once at an instant: no sequence of commands stops the clock."""
     NUMBERS: ClassVar[tuple[str, ...]]
-    """What :meth:`numbers` gives: fields of :data:`~gpusched_env.scheduling.commands.numbers.GIVEN`."""
+    """What :meth:`numbers` gives: fields of :data:`~gpusched_env.scheduling.given.GIVEN`."""
     anywhere: ClassVar[Callable[..., Any]]
     """A procedure ``(w)``: whether the command is legal now, for whatever it could be about."""
     show: ClassVar[Callable[..., Any] | None] = None
@@ -35,16 +35,16 @@ class AnyCommand:
     @property
     def launch_id(self) -> int:
         """Id of the launch that it is about; -1: of none."""
-        return -1
+        return int(getattr(self, "launch", -1))
 
     def numbers(self) -> tuple[int, ...]:
-        """Itself in whole numbers: what compiled code carries out, and action spaces mean."""
-        raise NotImplementedError
+        """Itself in whole numbers: what compiled code carries out, and action spaces mean. Here its fields."""
+        return tuple(int(getattr(self, name)) for name in self.NUMBERS)
 
     @classmethod
     def of(cls, *numbers: int) -> Self:
         """The inverse of :meth:`numbers`."""
-        raise NotImplementedError
+        return cls(*numbers)
 
     def check(self, view: Shown, problem: Problem, operation_of: OperationOf) -> None:
         """Whether it may be given where the device shows ``view``, and the scenario offers it.

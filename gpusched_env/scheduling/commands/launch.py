@@ -61,10 +61,6 @@ class Launch(AnyCommand):
     stream: int | None = None
     """Row of ``Knowledge.streams``: its own stream (``None``) or one of the scheduler's."""
 
-    @property
-    def launch_id(self) -> int:
-        return self.launch
-
     def numbers(self) -> tuple[int, ...]:
         priority = STREAM_S_PRIORITY if self.priority is None else self.priority
         return self.launch, priority, OWN_STREAM if self.stream is None else self.stream, *sms_of(self.partition)

@@ -9,9 +9,10 @@ from gpusched_env.compiling import procedure
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
+from gpusched_env.scheduling.commands.world import flag, some_tenant
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.view import TenantColumn
-from gpusched_env.workload.host import client, rules
+from gpusched_env.workload.host import client
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +59,6 @@ def may_set_partition(w: Any, tenant: int) -> Any:
     return client(w, tenant).partitioned_ps < w.now_ps
 
 
-@procedure
-def any_partitionable(w: Any) -> Any:
-    """Whether a tenant's may."""
-    for tenant in range(rules(w).tenants):  # noqa: SIM110 (Numba has no any() over generators)
-        if may_set_partition(w, tenant):
-            return True
-    return False
-
-
-@procedure
-def show_partitionable(w: Any, tenant: int, row: Any, offered: bool) -> None:
-    """Fill the column of the view."""
-    row[TenantColumn.PARTITIONABLE] = 1.0 if may_set_partition(w, tenant) else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class SetPartition(AnyCommand):
     """Confine the kernels that a tenant launches from now on to some SMs; once at one instant.
@@ -92,8 +78,8 @@ class SetPartition(AnyCommand):
     VERB: ClassVar = "confine a tenant"
     ONCE: ClassVar = True
     NUMBERS: ClassVar = ("tenant", "first_sm", "sms")
-    anywhere: ClassVar = staticmethod(any_partitionable)
-    show: ClassVar = staticmethod(show_partitionable)
+    anywhere: ClassVar = staticmethod(some_tenant(may_set_partition))
+    show: ClassVar = staticmethod(flag(may_set_partition, TenantColumn.PARTITIONABLE.value))
 
     tenant: int
     """Row of ``view.tenants``."""

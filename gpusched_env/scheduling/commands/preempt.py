@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
+from gpusched_env.compiling import procedure
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
 from gpusched_env.scheduling.commands.partition import Partition, check_partition, partition_of, sms_of
-from gpusched_env.scheduling.commands.world import any_preemptible
+from gpusched_env.scheduling.commands.world import any_preemptible, on_gpu, preemption_of
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.view import RunningColumn
 
@@ -21,6 +22,15 @@ memory and continue later; ``reset``: running blocks are killed and the kernel s
 (idempotent kernels only)."""
 MODES: Final[tuple[PreemptionMode, ...]] = ("drain", "save", "reset")
 """By code."""
+
+
+@procedure
+def may_preempt(w: Any, launch: Any) -> Any:
+    """Whether a launched kernel may be preempted now."""
+    if not on_gpu(w, launch):
+        return False
+    preemption = preemption_of(w, launch)
+    return preemption.preempting == 0 and preemption.preempted_ps < w.now_ps
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +71,6 @@ class Preempt(AnyCommand):
     are killed, and it starts over."""
     partition: Partition | None = None
     """SMs whose blocks of the kernel are saved; ``None``: all of the kernel."""
-
-    @property
-    def launch_id(self) -> int:
-        return self.launch
 
     def numbers(self) -> tuple[int, ...]:
         return self.launch, MODES.index(self.mode), *sms_of(self.partition)

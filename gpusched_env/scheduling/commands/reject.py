@@ -11,9 +11,10 @@ from gpusched_env.compiling import procedure
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
+from gpusched_env.scheduling.commands.world import some_tenant
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.view import TenantColumn
-from gpusched_env.workload.host import GONE, NOBODY, client, job, rejectable, rules
+from gpusched_env.workload.host import GONE, NOBODY, client, job, rejectable
 
 
 @procedure
@@ -39,12 +40,9 @@ def newest_rejectable(w: Any, tenant: int) -> Any:
 
 
 @procedure
-def any_rejectable(w: Any) -> Any:
-    """Whether a tenant has such a job."""
-    for tenant in range(rules(w).tenants):  # noqa: SIM110 (Numba has no any() over generators)
-        if oldest_rejectable(w, tenant) != NOBODY:
-            return True
-    return False
+def may_reject(w: Any, tenant: int) -> Any:
+    """Whether a tenant has a job that may be rejected now."""
+    return oldest_rejectable(w, tenant) != NOBODY
 
 
 @procedure
@@ -73,20 +71,13 @@ class Reject(AnyCommand):
     VERB: ClassVar = "reject a job"
     ONCE: ClassVar = True
     NUMBERS: ClassVar = ("tenant", "job")
-    anywhere: ClassVar = staticmethod(any_rejectable)
+    anywhere: ClassVar = staticmethod(some_tenant(may_reject))
     show: ClassVar = staticmethod(show_rejectable)
 
     tenant: int
     """Row of ``view.tenants``."""
     job: int
     """Number of the job: ``view.jobs.job``."""
-
-    def numbers(self) -> tuple[int, ...]:
-        return self.tenant, self.job
-
-    @classmethod
-    def of(cls, *numbers: int) -> Reject:
-        return cls(*numbers)
 
     def check(self, view: Shown, problem: Problem, operation_of: OperationOf) -> None:
         jobs = view.jobs

@@ -37,17 +37,6 @@ class Reshape(AnyCommand):
     form: int
     """Place in ``Knowledge.kernels[identity].forms``, from 0."""
 
-    @property
-    def launch_id(self) -> int:
-        return self.launch
-
-    def numbers(self) -> tuple[int, ...]:
-        return self.launch, self.form
-
-    @classmethod
-    def of(cls, *numbers: int) -> Reshape:
-        return cls(*numbers)
-
     def check(self, view: Shown, problem: Problem, operation_of: OperationOf) -> None:
         pending = view.pending
         rows = np.flatnonzero(pending.id == self.launch)

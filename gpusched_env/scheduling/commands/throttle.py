@@ -11,9 +11,10 @@ from gpusched_env.hardware.clock import to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
 from gpusched_env.scheduling.commands.partition import check_tenant
+from gpusched_env.scheduling.commands.world import flag, some_tenant
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.view import TenantColumn
-from gpusched_env.workload.host import client, rules
+from gpusched_env.workload.host import client
 
 MOST_PAUSE_US: Final = 3.6e9
 """An hour: what a host may be told to sleep at most, so that sums of times stay whole numbers."""
@@ -23,21 +24,6 @@ MOST_PAUSE_US: Final = 3.6e9
 def may_throttle(w: Any, tenant: int) -> Any:
     """Whether a tenant may be throttled now."""
     return client(w, tenant).throttled_ps < w.now_ps
-
-
-@procedure
-def any_throttlable(w: Any) -> Any:
-    """Whether one of them may."""
-    for tenant in range(rules(w).tenants):  # noqa: SIM110 (Numba has no any() over generators)
-        if may_throttle(w, tenant):
-            return True
-    return False
-
-
-@procedure
-def show_throttlable(w: Any, tenant: int, row: Any, offered: bool) -> None:
-    """Fill the column of the view."""
-    row[TenantColumn.THROTTLABLE] = 1.0 if may_throttle(w, tenant) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +46,8 @@ class Throttle(AnyCommand):
     VERB: ClassVar = "throttle a tenant"
     ONCE: ClassVar = True
     NUMBERS: ClassVar = ("tenant", "pause_ps")
-    anywhere: ClassVar = staticmethod(any_throttlable)
-    show: ClassVar = staticmethod(show_throttlable)
+    anywhere: ClassVar = staticmethod(some_tenant(may_throttle))
+    show: ClassVar = staticmethod(flag(may_throttle, TenantColumn.THROTTLABLE.value))
 
     tenant: int
     """Row of ``view.tenants``."""

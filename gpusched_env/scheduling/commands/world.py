@@ -3,6 +3,7 @@ instead (devices.compiled.commanding)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gpusched_env.compiling import procedure
@@ -15,6 +16,29 @@ def offers(w: Any, code: int) -> Any:
     return (rules(w).offered >> code) & 1 == 1
 
 
+def some_tenant(may: Callable[..., Any]) -> Callable[..., Any]:
+    """A procedure ``(w)``: whether ``may(w, tenant)`` is so for some tenant."""
+
+    @procedure
+    def anywhere(w: Any) -> Any:
+        for tenant in range(rules(w).tenants):  # noqa: SIM110 (Numba has no any() over generators)
+            if may(w, tenant):
+                return True
+        return False
+
+    return anywhere
+
+
+def flag(may: Callable[..., Any], column: int) -> Callable[..., Any]:
+    """A procedure ``(w, tenant, row, offered)`` that writes into a column whether ``may(w, tenant)`` is so."""
+
+    @procedure
+    def show(w: Any, tenant: int, row: Any, offered: bool) -> None:
+        row[column] = 1.0 if may(w, tenant) else 0.0
+
+    return show
+
+
 def any_launchable(w: Any) -> Any:
     """Whether a pending launch may be launched now."""
     return w.launches.any_launchable
@@ -23,6 +47,16 @@ def any_launchable(w: Any) -> Any:
 def any_preemptible(w: Any) -> Any:
     """Whether a launched kernel may be preempted now."""
     return w.launches.any_preemptible
+
+
+def on_gpu(w: Any, launch: Any) -> Any:
+    """Whether a launch is a kernel, no node of a graph, that has started and has blocks to run or to end."""
+    return w.launches.on_gpu(launch)
+
+
+def preemption_of(w: Any, launch: Any) -> Any:
+    """Of a launch on the GPU: ``preempting`` (0 or 1), and when that was last commanded (``preempted_ps``)."""
+    return launch
 
 
 def any_synchronisable(w: Any) -> Any:

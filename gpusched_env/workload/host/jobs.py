@@ -15,9 +15,11 @@ from gpusched_env.workload.host.world import (
     job,
     length,
     log_job,
+    log_rejection,
     log_request,
     new_job,
     program,
+    rules,
     set_timer,
     uniform,
 )
@@ -25,7 +27,11 @@ from gpusched_env.workload.host.world import (
 
 @procedure
 def arrival_due(w, tenant):
-    """A job arrives; what it is is drawn: the recorded iteration, or a request's lengths, and how fast the host is."""
+    """A job arrives; what it is is drawn: the recorded iteration, or a request's lengths, and how fast the host is.
+
+    A request that is longer than its engine can ever hold is rejected at once, as vLLM does. Its last token is never
+    fed back, and needs no place.
+    """
     p = program(w, tenant)
     c = client(w, tenant)
     number = c.arrived
@@ -49,10 +55,13 @@ def arrival_due(w, tenant):
     j.due_ps = j.deadline_ps
     accrue_jobs(w, tenant)
     c.arrived += 1
-    arm_deadline(w, tenant)
-    w.awake = 1
-    if c.host_job == NOBODY:
-        set_timer(w, HOST, c.first_thread, max(w.now_ps, c.asleep_until_ps))
+    if p.max_batch > 0 and j.prompt + j.answer - 1 > p.longest_request:
+        give_up(w, tenant, number)
+    else:
+        arm_deadline(w, tenant)
+        w.awake = 1
+        if c.host_job == NOBODY:
+            set_timer(w, HOST, c.first_thread, max(w.now_ps, c.asleep_until_ps))
     if p.arrivals != CLOSED_LOOP and (p.jobs < 0 or c.arrived < p.jobs):
         send_next(w, tenant)
 
@@ -100,6 +109,24 @@ def oldest_unanswered(w, tenant):
         if j.state != GONE and j.first_token_ps == NEVER:
             return number
     return NOBODY
+
+
+@procedure
+def give_up(w, tenant, number):
+    """A job is rejected: charged as if it stayed until the horizon, if there is one, and were then done alone."""
+    p = program(w, tenant)
+    c = client(w, tenant)
+    accrue_jobs(w, tenant)
+    c.rejected += 1
+    left_us = rules(w).horizon_us - w.now_ps / 1e6 if rules(w).horizon_us < math.inf else 0.0
+    c.jobs_us += max(0.0, left_us) + p.alone_us
+    if p.slo_us < math.inf and job(w, tenant, number).overdue == 0:
+        c.slo_misses += 1
+    w.charged_energy_j += p.alone_us * rules(w).peak_w * 1e-6
+    if p.jobs >= 0:
+        w.charged_makespan_us += p.alone_us
+    log_rejection(w, tenant, number)
+    job_leaves(w, tenant, number)
 
 
 @procedure

@@ -6,10 +6,10 @@ import math
 
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER
-from gpusched_env.workload.host.jobs import accrue_jobs, job_leaves
+from gpusched_env.workload.host.jobs import give_up
 from gpusched_env.workload.host.states import HOST, IDLE, NOBODY, SERVED
 from gpusched_env.workload.host.threads import stop_work
-from gpusched_env.workload.host.world import client, host_changed, job, log_rejection, program, rules, set_timer, thread
+from gpusched_env.workload.host.world import client, host_changed, job, program, rules, set_timer, thread
 
 
 @procedure
@@ -27,23 +27,12 @@ def rejectable(w, tenant, number):
 
 @procedure
 def reject(w, tenant, number):
-    """A job is given up: charged as if it stayed until the horizon and were then done alone, and the host goes on.
+    """A scheduler gives a job up, and the host goes on.
 
     The caller lets the job's pending launches vanish.
     """
-    p = program(w, tenant)
     c = client(w, tenant)
-    j = job(w, tenant, number)
-    accrue_jobs(w, tenant)
-    c.rejected += 1
     c.rejected_ps = w.now_ps
-    c.jobs_us += max(0.0, rules(w).horizon_us - w.now_ps / 1e6) + p.alone_us
-    if p.slo_us < math.inf and j.overdue == 0:
-        c.slo_misses += 1
-    w.charged_energy_j += p.alone_us * rules(w).peak_w * 1e-6
-    if p.jobs >= 0:
-        w.charged_makespan_us += p.alone_us
-    log_rejection(w, tenant, number)
     if c.host_job == number:
         c.host_job = NOBODY
         c.busy = 0
@@ -55,4 +44,4 @@ def reject(w, tenant, number):
         set_timer(w, HOST, c.first_thread, w.now_ps)
         if rules(w).cores > 0:
             host_changed(w, tenant)
-    job_leaves(w, tenant, number)
+    give_up(w, tenant, number)

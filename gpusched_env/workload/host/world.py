@@ -14,8 +14,9 @@ def rules(w: Any) -> Any:
 
 def program(w: Any, tenant: int) -> Any:
     """A tenant's arrivals (``arrivals`` and their numbers), ``jobs`` (-1: no end), ``slo_us``, ``alone_us``, and of a
-    serving engine ``max_batch`` (0: it is none), ``cache_tokens``, ``longest_prefill``, and how many ``prompts`` and
-    ``answers`` there are to draw from, or to take one after another (``recorded_prompts``, ``recorded_answers``: 1)."""
+    serving engine ``max_batch`` (0: it is none), ``cache_tokens``, ``longest_prefill``, ``longest_request`` (tokens
+    of a request that it can hold), and how many ``prompts`` and ``answers`` there are to draw from, or to take one
+    after another (``recorded_prompts``, ``recorded_answers``: 1)."""
     return w.programs[tenant]
 
 

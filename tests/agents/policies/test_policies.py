@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
-from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.evaluation import evaluate_policy
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.utils import LinearSchedule
 
 from gpusched_env.agents.policies.registry import policy_names, policy_of
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature
 from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
-from tests.agents.learners import CLASSES, EVERYTHING, environment, learner, played
+from tests.agents.learners import ALGORITHMS, EVERYTHING, environment, learner, learner_class, played
+from tests.refusals import refused
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def numbers_and_values(model: BaseAlgorithm, observations: Observation) -> tuple[NDArray[Any], NDArray[Any]]:
+    import torch
+
     policy: Any = model.policy
     tables, _ = policy.obs_to_tensor(observations)
     with torch.no_grad():
@@ -101,8 +102,10 @@ def test_the_weights_fit_any_number_of_slots() -> None:
     np.testing.assert_allclose(wider_values, values, atol=1e-5)
 
 
-@pytest.mark.parametrize(("algo", "policy"), [(algo, name) for algo in CLASSES for name in policy_names(algo)])
+@pytest.mark.parametrize(("algo", "policy"), [(algo, name) for algo in ALGORITHMS for name in policy_names(algo)])
 def test_every_algorithm_learns_and_its_model_can_be_saved(algo: str, policy: str) -> None:
+    import torch
+
     torch.set_num_threads(1)
     env = environment(2, scenario="Toy")
     model = learner(algo, policy, env)
@@ -113,7 +116,7 @@ def test_every_algorithm_learns_and_its_model_can_be_saved(algo: str, policy: st
     file = io.BytesIO()
     model.save(file)
     file.seek(0)
-    loaded = CLASSES[algo].load(file, device="cpu")
+    loaded = learner_class(algo).load(file, device="cpu")
     for name, weight in loaded.policy.state_dict().items():
         assert torch.equal(weight, after[name]), name
     observations = env.reset()
@@ -124,6 +127,11 @@ def test_every_algorithm_learns_and_its_model_can_be_saved(algo: str, policy: st
 
 def test_the_slot_policy_finds_the_best_schedule_of_toy() -> None:
     """With a learning rate that falls to 0, as Toy's own settings have it: else the policy comes and goes."""
+    import torch
+    from sb3_contrib import MaskablePPO
+    from sb3_contrib.common.maskable.evaluation import evaluate_policy
+    from stable_baselines3.common.utils import LinearSchedule
+
     torch.set_num_threads(1)
     model = learner(
         "maskable-ppo", "slots", environment(16, scenario="Toy"), n_steps=32, batch_size=128, n_epochs=10,
@@ -137,9 +145,9 @@ def test_the_slot_policy_finds_the_best_schedule_of_toy() -> None:
 
 def test_what_is_refused() -> None:
     layout = ActionLayout(2, 8, (0,))
-    with pytest.raises(InputError, match=r"unknown algorithm 'pppo'; did you mean 'ppo'"):
+    with refused(InputError, "'pppo'", "did you mean 'ppo'"):
         policy_of("pppo", "mlp", layout)
-    with pytest.raises(InputError, match="recurrent-ppo has no policy 'slots'; it has mlp"):
+    with refused(InputError, "'slots'", "mlp"):
         policy_of("recurrent-ppo", "slots", layout)
-    with pytest.raises(InputError, match="ppo has no policy 'slot'; it has mlp and slots"):
+    with refused(InputError, "'slot'", "slots"):
         policy_of("ppo", "slot", layout)

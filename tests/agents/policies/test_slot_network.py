@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.policies.slot_network import SlotActor
@@ -47,6 +46,8 @@ def observations(layout: ActionLayout, count: int, seed: int) -> Observation:
 
 def torch_numbers(policy: ExportedPolicy, layout: ActionLayout, tables: Observation) -> Any:
     """What the network of an exported policy computes in torch."""
+    import torch
+
     sizes: Any = policy.info.network
     actor = SlotActor(sizes)
     weights, at = {}, 0

@@ -19,6 +19,7 @@ from gpusched_env.agents.training.folder import policy_file, read_config, write_
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario, override
+from tests.refusals import refused
 
 TOY = load_scenario("Toy")
 
@@ -58,7 +59,7 @@ def test_the_file_gives_the_configuration_back(tmp_path: Path) -> None:
     write_config(config, {"command": "gpusched train"}, tmp_path / "config.yaml")
     assert read_config(tmp_path / "config.yaml") == config
     (tmp_path / "config.yaml").write_text("training: 3")
-    with pytest.raises(InputError, match="not the configuration of a training"):
+    with refused(InputError, "configuration"):
         read_config(tmp_path / "config.yaml")
 
 
@@ -100,9 +101,9 @@ def test_other_scenarios_bring_their_variants() -> None:
 
 
 def test_the_policy_of_a_folder_is_its_best(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
+    with refused(InputError, "no such file"):
         policy_file(tmp_path / "none")
-    with pytest.raises(InputError, match=r"no best\.npz or best\.zip"):
+    with refused(InputError, "best.npz", "best.zip"):
         policy_file(tmp_path)
     (tmp_path / "best.zip").touch()
     assert policy_file(tmp_path) == tmp_path / "best.zip"

@@ -26,6 +26,7 @@ from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up
+from tests.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -99,9 +100,9 @@ def test_of_the_serve_rule_single_terms_can_be_searched(tmp_path: Path) -> None:
     assert found is not None
     expected = [[Way.BESIDE, ServeTerm.ONE], [Way.ALONE, ServeTerm.SPARE]]
     assert np.argwhere(found["value"]).tolist() == expected
-    with pytest.raises(InputError, match=r"no weights 'alone.spar'.*alone.spare"):
+    with refused(InputError, "'alone.spar'", "alone.spare"):
         train(toy(**serve, search=["alone.spar"]), tmp_path / "run")
-    with pytest.raises(InputError, match="a rule of kind rule has no weights 'bias'"):
+    with refused(InputError, "'bias'", "weights"):
         train(toy(search=["bias"]), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -145,12 +146,12 @@ def test_what_does_not_fit_is_refused(values: dict[str, Any], message: str) -> N
 
 
 def test_the_rule_is_for_the_search_alone() -> None:
-    with pytest.raises(InputError, match="ppo has no policy 'rule'; it has mlp and slots"):
+    with refused(InputError, "'rule'", "slots"):
         config_of({"scenario": load_scenario("Toy"), "algo": "ppo", "policy": "rule"})
 
 
 def test_it_cannot_begin_with_an_imitation(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cma-es cannot begin with an imitation"):
+    with refused(InputError, "imitation"):
         train(toy(imitation={"scheduler": "fifo"}), tmp_path / "run")
 
 

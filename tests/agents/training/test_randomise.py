@@ -12,6 +12,7 @@ from gpusched_env.agents.training.environments import sampler
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario, override
 from gpusched_env.scenarios.variants import variant_changes
+from tests.refusals import refused
 
 
 def test_the_text_form() -> None:
@@ -70,5 +71,5 @@ def test_nothing_to_draw() -> None:
 
 
 def test_a_gpu_that_a_variant_cannot_have_is_refused_at_once() -> None:
-    with pytest.raises(InputError, match="unknown GPU 'h1000'"):
+    with refused(InputError, "GPU 'h1000'", "unknown"):
         sampler(load_scenario("Toy"), [{}], Randomise(gpus=("h1000",)))

@@ -19,6 +19,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.planning.interval import BY_PLAN
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from tests.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -66,7 +67,7 @@ def test_long_episodes_are_thinned() -> None:
 
 
 def test_a_teacher_of_processes_is_refused() -> None:
-    with pytest.raises(InputError, match="per-tenant contexts cannot be imitated in Toy"):
+    with refused(InputError, "per-tenant"):
         lesson(load_scenario("Toy"), "time-slicing")
 
 
@@ -101,7 +102,7 @@ def test_the_policy_learns_what_the_teacher_does(tmp_path: Path) -> None:
 
 def test_what_cannot_be_imitated_is_said_before_anything_is_written(tmp_path: Path) -> None:
     config = config_of({"scenario": load_scenario("Toy"), "algo": "dqn", "imitation": {"scheduler": "sjf"}})
-    with pytest.raises(InputError, match="dqn cannot begin with an imitation"):
+    with refused(InputError, "imitation"):
         train(config, tmp_path / "out", teacher=lambda: make_scheduler("sjf"))
     assert not (tmp_path / "out").exists()
 
@@ -109,7 +110,7 @@ def test_what_cannot_be_imitated_is_said_before_anything_is_written(tmp_path: Pa
 def test_for_an_interval_only_schedulers_that_rank_can_be_imitated() -> None:
     scenario = load_scenario("ServingPoisson", load=3.0, horizon_us=8000.0)
     config = config_of({"scenario": scenario, "interval_us": 100.0})
-    with pytest.raises(InputError, match=r"interval_us.*: edf, llf, moore"):
+    with refused(InputError, "interval_us", "moore"):
         record(config, lambda: make_scheduler("fikit"), [(scenario, 3)], 1000)
     for name in ("edf", "llf", "moore", "srpt", "triage", "wspt"):
         recorded = record(config, lambda name=name: make_scheduler(name), [(scenario, 3)], 1000)  # type: ignore[misc]

@@ -9,13 +9,11 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams import plugin_data_pb2
 
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
@@ -24,6 +22,9 @@ from gpusched_env.agents.training.validation import Progress
 from gpusched_env.display.palette import TENANTS, rgb
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.scenarios.scenario import load_scenario
+
+if TYPE_CHECKING:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 BASELINES = {"fifo": 1.83, "reef": 1.04}
@@ -56,6 +57,8 @@ def events(trained: tuple[Trained, Path]) -> EventAccumulator:
 
 
 def read(out: Path) -> EventAccumulator:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     found = EventAccumulator(str(out / "tensorboard"))
     found.Reload()
     return found
@@ -118,6 +121,8 @@ def test_the_schedule_is_a_picture(events: EventAccumulator, tmp_path: Path) -> 
 
 
 def test_hyper_parameters_come_with_results(events: EventAccumulator) -> None:
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
     def content(tag: str) -> Any:
         return plugin_data_pb2.HParamsPluginData.FromString(events.SummaryMetadata(tag).plugin_data.content)
 

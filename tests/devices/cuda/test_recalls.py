@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from gpusched_env.scheduling.view import View
 from tests.devices.cuda import fake_cupy
 from tests.devices.cuda.test_cupy_gpu import LATE_US
 from tests.devices.problems import K, Script, problem
+from tests.refusals import refused
 
 OFFER = {"commands": ["launch", "preempt"], "preemption": ["drain"], "horizon_us": LATE_US}
 
@@ -42,6 +44,10 @@ def preempt_each(times: int) -> Script:
     return Script(decide)
 
 
+def recalls_of(gpu: CupyGpu) -> Any:
+    return gpu._recalls
+
+
 def test_a_kernel_is_recalled_with_what_is_behind_it(
     gpu: CupyGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,23 +65,24 @@ def test_a_kernel_is_recalled_with_what_is_behind_it(
     # Every block ran once.
     assert np.bincount(blocks["kernel"].astype(int)).tolist() == [400, 8]
     # The one behind was told first.
-    assert gpu._recalls is not None
-    slots = [(at - gpu._recalls.address(0)) / RECALL_BYTES for at in fake_cupy.STOPPED]
+    recalls = recalls_of(gpu)
+    assert recalls is not None
+    slots = [(at - recalls.address(0)) / RECALL_BYTES for at in fake_cupy.STOPPED]
     assert len(slots) == 4
     assert set(slots) <= {0, 1, 2, 3}
     assert [(first - second) % 4 for second, first in zip(slots[1::2], slots[::2], strict=True)] == [1, 1]
-    assert not gpu._recalls.unfinished
-    assert not gpu._recalls._on
+    assert not recalls.unfinished
+    assert not recalls._on
 
 
 def test_nothing_can_be_recalled_where_preemption_is_not_offered(gpu: CupyGpu, tmp_path: Path) -> None:
     gpu.prepare(problem(tmp_path, {"ops": [K(4, 100.0)]}))
-    assert gpu._recalls is None
+    assert recalls_of(gpu) is None
     assert {int(ready.words[9]) for ready in gpu._calls.values()} == {0}
 
 
 def test_a_driver_that_does_not_write_is_told(gpu: CupyGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "cuStreamWriteValue32", lambda *given: (801,))
     built = problem(tmp_path, {"ops": [K(400, 500.0)]}, **OFFER)
-    with pytest.raises(GpuError, match="did not take the recall of launch 0: 801"):
+    with refused(GpuError, "launch 0", "801"):
         run_episode(preempt_each(1), built, RealDevice(gpu), 0)

@@ -10,6 +10,7 @@ from cuda.bindings import driver
 from gpusched_env.devices.cuda.shapes import Shape, shape_of
 from gpusched_env.errors import GpuError
 from tests.devices.cuda import fake_cupy
+from tests.refusals import refused
 
 SMALL = ((2, 1, 1), (32, 1, 1), 16, 0, 0)
 LARGE = ((3, 4, 2), (64, 2, 1), 168, 1024, 65536)
@@ -34,9 +35,9 @@ def test_the_kernel_with_most_threads_is_the_one(stream: Any, monkeypatch: pytes
 
 def test_no_kernel_and_a_driver_that_fails_are_told(stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = fake_cupy.Kernels(small=SMALL).install(monkeypatch)
-    with pytest.raises(GpuError, match="a library launched no kernel"):
+    with refused(GpuError, "launched"):
         shape_of(launching("clear"), stream)
     monkeypatch.setattr(driver, "cuFuncGetAttribute", lambda *given: (1, None))
-    with pytest.raises(GpuError, match="does not tell the shape of a library's kernel: 1"):
+    with refused(GpuError, "library's"):
         shape_of(launching("small"), stream)
     assert kernels.graphs == 0

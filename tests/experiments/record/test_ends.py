@@ -15,6 +15,7 @@ from gpusched_env.experiments.record import ends
 from gpusched_env.experiments.record.cache import MISSED
 from gpusched_env.experiments.record.ends import OPERATORS, CupySmWatcher, Freed, ends_rows
 from gpusched_env.experiments.record.run import RecordingPlan, record
+from tests.refusals import refused
 
 FREED = Freed("gemm", 132, 384, 200_000, 100.0, [80.0, 101.0])
 SEVERAL = next(iter(OPERATORS))
@@ -46,7 +47,7 @@ def test_it_is_recorded_where_it_is_asked_for(tmp_path: Path) -> None:
     head, *rows = map(json.loads, (tmp_path / "ends.jsonl").read_text().splitlines())
     assert head == {"gpu": "fake"}
     assert len(rows) == len(OPERATORS)
-    with pytest.raises(InputError, match="did you mean 'ends'"):
+    with refused(InputError, "did you mean 'ends'"):
         RecordingPlan(folder=tmp_path, sets=("end",))
 
 
@@ -56,6 +57,9 @@ class Launched(CupySmWatcher):
     def __init__(self, twice_on_one: bool) -> None:
         self.sms, self.most_shared, self.twice_on_one = 4, 200_000, twice_on_one
         self.calls: list[Any] = []
+
+    def freed(self, fill: Callable[[], None], us: float) -> list[float]:
+        return self._freed(fill, us)
 
     def _stream(self, number: int, priority: int) -> Any:
         return number, priority
@@ -82,7 +86,7 @@ class Launched(CupySmWatcher):
 
 def test_an_urgent_kernel_waits_for_every_sm() -> None:
     gpu = Launched(twice_on_one=False)
-    free_us = gpu._freed(lambda: gpu.calls.append("operator"), 50.0)
+    free_us = gpu.freed(lambda: gpu.calls.append("operator"), 50.0)
     assert free_us == [7.0, 8.0, 9.0, 10.0], "since the kernel before has ended, sorted"
     low, urgent = (0, 0), (1, ends.URGENT)
     assert gpu.calls == [
@@ -94,8 +98,8 @@ def test_an_urgent_kernel_waits_for_every_sm() -> None:
         ("launch", 4, urgent, 1),
         {0: 30.0, 1: 40.0},
     ]
-    with pytest.raises(GpuError, match="do not last long enough"):
-        Launched(twice_on_one=True)._freed(lambda: None, 50.0)
+    with refused(GpuError, "enough"):
+        Launched(twice_on_one=True).freed(lambda: None, 50.0)
 
 
 def test_an_operator_of_several_kernels_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +108,7 @@ def test_an_operator_of_several_kernels_says_nothing(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ends, "import_module", lambda name: FakeTorch())
     monkeypatch.setitem(ends.OPERATORS, "two", lambda: None)  # type: ignore[arg-type]
     monkeypatch.setattr(gpu, "_stream", lambda *_: FakeStream())
-    with pytest.raises(GpuError, match=r"two: kernels beside its longest take 6\.0 of 56\.0 us"):
+    with refused(GpuError, "take 6.0", "56.0 us"):
         gpu.freed("two")
 
 

@@ -9,20 +9,49 @@ import pytest
 
 from gpusched_env.baselines.fleet.registry import DISPATCHERS
 from gpusched_env.baselines.registry import scheduler_names
-from gpusched_env.baselines.task_queues.registry import TASK_SCHEDULERS
-from gpusched_env.experiments.reference import schedulers
+from gpusched_env.experiments.reference import leaderboard, schedulers
 from gpusched_env.experiments.reference.__main__ import PAGES
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, markdown
 from gpusched_env.experiments.reference.interface import TABLES, source, unit
 from gpusched_env.games.child_launches.baselines.registry import LAUNCH_SCHEDULERS
+from gpusched_env.games.task_queues.baselines.registry import TASK_SCHEDULERS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_committed_pages_are_those_of_the_code(page: str) -> None:
-    written = (DOCS / page).read_text(encoding="utf-8")
-    assert written == PAGES[page](DOCS), f"docs/{page} is not what make reference writes"
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return {name: document() for name, document in PAGES.items()}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_few_lines_stand_in_for_a_page_of_the_site_and_say_how_it_is_made(name: str, made: dict[str, str]) -> None:
+    there = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    assert there.partition("\n")[0] == made[name].partition("\n")[0], "its title"
+    assert "make docs" in there
+    assert f"build/reference/{name}.md" in there
+    assert len(there.split()) < 100
+
+
+def test_links_lead_to_headings_of_the_pages(made: dict[str, str]) -> None:
+    """What committed pages and these link to of each other."""
+    texts = [
+        *made.values(),
+        *(path.read_text(encoding="utf-8") for path in [*DOCS.glob("*.md"), DOCS.parent / "README.md"]),
+    ]
+    links = {link for text in texts for link in re.findall(rf"\]\((?:docs/)?({'|'.join(made)})\.md#([^)]+)\)", text)}
+    headings = {
+        (name, re.sub(r"[^\w -]", "", title).lower().replace(" ", "-"))
+        for name, text in made.items()
+        for title in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    }
+    assert {("scenarios", "a-file-of-your-own"), ("interface", "commands")} <= links
+    assert links - headings == set()
+
+
+def test_the_leaderboard_is_that_of_the_result_files() -> None:
+    for name, text in leaderboard.pages(DOCS).items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"make results writes docs/{name}"
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -76,8 +105,7 @@ Done."""
     )
 
 
-def test_no_page_shows_a_role_of_a_docstring() -> None:
-    shown = [
-        path.name for path in DOCS.glob("*.md") if re.search(r":(mod|class|func|meth|attr|data):`", path.read_text())
-    ]
+def test_no_page_shows_a_role_of_a_docstring(made: dict[str, str]) -> None:
+    texts = {**{path.name: path.read_text() for path in DOCS.glob("*.md")}, **made}
+    shown = [name for name, text in texts.items() if re.search(r":(mod|class|func|meth|attr|data):`", text)]
     assert shown == []

@@ -23,6 +23,7 @@ from gpusched_env.games.child_launches.scheduler import LaunchRun, run_applicati
 from gpusched_env.games.child_launches.view import SERIALISE, SPAWN, LaunchKnowledge, RequestView
 from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, ParentKernel, looping
 from gpusched_env.scenarios.scenario import load_scenario
+from tests.refusals import refused
 
 PS = SPAWN_KEPLER.ps_per_cycle
 
@@ -206,7 +207,7 @@ def test_the_command_line_lists_them() -> None:
 
 
 def test_comparing_tenants_on_it_says_what_to_use_instead() -> None:
-    with pytest.raises(InputError, match="gpusched rank and gpusched train know it"):
+    with refused(InputError, "gpusched"):
         load_scenario("DynamicParallelism")
 
 

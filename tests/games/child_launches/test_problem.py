@@ -24,6 +24,7 @@ from gpusched_env.games.child_launches.workload.launches import (
     looping,
 )
 from gpusched_env.games.child_launches.workload.suite import BENCHMARKS
+from tests.refusals import refused
 
 BLOCK = BlockShape(64, 10)
 
@@ -93,15 +94,15 @@ def test_changes_leave_the_rest_as_it_was() -> None:
 
 
 def test_applications_that_cannot_run() -> None:
-    with pytest.raises(InputError, match="has no kernels"):
+    with refused(InputError, "kernels"):
         launch_problem(benchmark())
-    with pytest.raises(InputError, match="k0: a grid without threads"):
+    with refused(InputError, "k0", "threads"):
         launch_problem(benchmark(Threads(array())))
-    with pytest.raises(InputError, match="a request of a child without threads"):
+    with refused(InputError, "request"):
         launch_problem(benchmark(Threads(array(1), Requests(array(0), array(0), iterations=array(1)))))
-    with pytest.raises(InputError, match="a negative number of iterations"):
+    with refused(InputError, "iterations"):
         launch_problem(benchmark(Threads(array(-1))))
-    with pytest.raises(InputError, match="kernel k0 cannot fit on k20m: registers per block"):
+    with refused(InputError, "k0", "k20m"):
         launch_problem(benchmark(NESTED, block=BlockShape(1024, 255)))
 
 
@@ -113,7 +114,7 @@ def test_every_benchmark_has_a_loop() -> None:
     assert body_of("BFS-citation") == replace(BODIES["BFS"], miss=1 - 0.813)
     # Another graph has the mean of both.
     assert body_of("BFS-random").miss == pytest.approx(1 - (0.813 + 0.739) / 2)
-    with pytest.raises(InputError, match="no loop is known of 'BSF-citation'; did you mean"):
+    with refused(InputError, "'BSF-citation'", "did you mean"):
         body_of("BSF-citation")
 
 

@@ -13,6 +13,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.workload.fleet.generated import DAY_US, FleetTrace
 from gpusched_env.workload.fleet.importing import Imported, read_pai, read_philly
 from gpusched_env.workload.fleet.jobs import check_jobs
+from tests.refusals import refused
 
 WITH_UTILISATION = 0.655
 
@@ -51,7 +52,7 @@ def test_draws_are_seeded() -> None:
     trace = FleetTrace(scale=0.01)
     np.testing.assert_array_equal(trace.draw(5), trace.draw(5))
     assert len(trace.draw(5)) != len(trace.draw(6))
-    with pytest.raises(InputError, match="scale is 0, must be above 0"):
+    with refused(InputError, "is 0", "above 0"):
         FleetTrace(scale=0)
 
 

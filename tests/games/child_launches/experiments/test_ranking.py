@@ -15,6 +15,7 @@ from gpusched_env.games.child_launches.agents.learned import NAME
 from gpusched_env.games.child_launches.experiments import game
 from gpusched_env.games.child_launches.experiments.schedulers import default_launch_schedulers
 from gpusched_env.games.child_launches.experiments.speedups import speedups
+from tests.refusals import refused
 
 
 def test_costs_are_times_over_flat_and_a_ranking_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,9 +45,9 @@ def test_geometric_means_have_intervals() -> None:
 
 
 def test_it_is_ranked_by_itself() -> None:
-    with pytest.raises(InputError, match="by itself"):
+    with refused(InputError, "itself"):
         rank([NAME, "Toy"], ["flat"], 1)
-    with pytest.raises(InputError, match="unknown scheduler of child launches"):
+    with refused(InputError, "scheduler"):
         rank(NAME, ["sjf"], 1)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 import pytest
 
@@ -13,11 +13,16 @@ from gpusched_env.games.child_launches.workload.colouring import colour_graph
 from gpusched_env.games.child_launches.workload.sssp import UNREACHED, random_weights, shortest_paths
 from gpusched_env.workload.graphs import Graph, citation, kronecker, simple_graph
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 GRAPHS = [kronecker(9, 6, seed=4), citation(700, 4.0, seed=4)]
 each_graph = pytest.mark.parametrize("graph", GRAPHS, ids=["kronecker", "citation"])
 
 
 def networkx_graph(graph: Graph) -> nx.Graph:
+    import networkx as nx
+
     made = nx.Graph()
     made.add_nodes_from(range(graph.degree.size))
     made.add_edges_from(zip(graph.origin.tolist(), graph.neighbour.tolist(), strict=True))
@@ -26,6 +31,8 @@ def networkx_graph(graph: Graph) -> nx.Graph:
 
 @each_graph
 def test_search_finds_the_levels_and_visits_each_vertex_once(graph: Graph) -> None:
+    import networkx as nx
+
     source = int(graph.degree.argmax())
     search = breadth_first_search(graph, source)
     levels = nx.single_source_shortest_path_length(networkx_graph(graph), source)
@@ -45,6 +52,8 @@ def test_a_work_list_has_the_order_in_which_all_threads_of_a_level_find_its_vert
 @each_graph
 @pytest.mark.parametrize("largest", [1, 2, 20])
 def test_paths_are_dijkstras(graph: Graph, largest: int) -> None:
+    import networkx as nx
+
     source = int(graph.degree.argmax())
     weight = random_weights(graph, largest, seed=1)
     assert set(weight.tolist()) == set(range(1, largest + 1))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse
 
 from gpusched_env.games.child_launches.workload.alignment import Species, align, candidates, genome
 from gpusched_env.games.child_launches.workload.join import Distribution, hash_join, keys, random_join
@@ -22,6 +20,8 @@ def requests_of(threads: Threads) -> Requests:
 
 @pytest.mark.parametrize("distribution", ["uniform", "gaussian"])
 def test_join_scans_as_many_tuples_as_match(distribution: Distribution) -> None:
+    import pandas as pd
+
     rng = np.random.default_rng(0)
     probing, building = (keys(distribution, tuples, 64, rng) for tuples in (500, 3000))
     left = pd.DataFrame({"key": probing, "row": np.arange(500)})
@@ -83,6 +83,8 @@ def test_tiles_own_their_pixels() -> None:
 
 
 def test_product_takes_the_multiply_adds_of_scipy() -> None:
+    import scipy.sparse
+
     pattern = random_pattern(40, 30, 0.1, seed=1)
     matrix = scipy.sparse.csr_array((np.ones(pattern.column.size), pattern.column, pattern.first), shape=(40, 30))
     (kernel,) = multiply(pattern, 25)

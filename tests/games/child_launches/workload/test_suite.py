@@ -12,6 +12,7 @@ from gpusched_env.games.child_launches.workload.catalogue import PUBLISHED, SHAR
 from gpusched_env.games.child_launches.workload.launches import Benchmark
 from gpusched_env.games.child_launches.workload.randomised import random_benchmark
 from gpusched_env.games.child_launches.workload.suite import BENCHMARKS, benchmark
+from tests.refusals import refused
 
 
 def fingerprint(made: Benchmark) -> tuple[object, ...]:
@@ -71,7 +72,7 @@ def test_seeds_make_benchmarks(name: str) -> None:
 
 
 def test_unknown_benchmarks_are_refused() -> None:
-    with pytest.raises(InputError, match="did you mean 'BFS-graph500'"):
+    with refused(InputError, "did you mean 'BFS-graph500'"):
         benchmark("BFS-graph50")
 
 
