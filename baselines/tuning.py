@@ -41,6 +41,7 @@ class Tuning(msgspec.Struct, kw_only=True):
 
     schema: str = SCHEMA
     command: str
+    """A line each, where one has added schedulers to what another found."""
     versions: dict[str, str]
     scenario: str
     variants: list[str]
@@ -52,7 +53,8 @@ class Tuning(msgspec.Struct, kw_only=True):
     seed: int
     """Of the search."""
     made: dict[str, Any] = {}
-    """Hashes of what the episodes were made by, as in results of rankings; empty: it is not known."""
+    """Hashes of what the episodes were made by, as in results of rankings; that is not known of schedulers that it does
+    not list."""
     trials: dict[str, list[Trial]]
     """By scheduler, in the order of the search, the defaults first."""
 

@@ -27,7 +27,7 @@ def tune_command(
     seed: Annotated[int, typer.Option(min=0, metavar="FIRST", help="First seed of the episodes.")] = FIRST_SEED,
     search_seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
     workers: Workers = None,
-    resume: Annotated[bool, typer.Option(help="Go on with the result file.")] = False,
+    resume: Annotated[bool, typer.Option(help="Go on with the result file; more schedulers may be named.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Tune the options of hand-written schedulers, each with the same budget, on training workloads.
@@ -61,6 +61,7 @@ def tune_command(
                 workers=workers,
                 resume=resume,
                 on_progress=on_progress,
+                on_resumed=lambda said: typer.echo(said, err=True),
                 command=command_line(),
             )
     except KeyboardInterrupt:

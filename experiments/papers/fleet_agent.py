@@ -30,7 +30,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -44,7 +44,6 @@ from gpusched_env.experiments.fleet.dispatchers import new_dispatcher, run_day
 from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.statistics import PairedDifference, known, paired_difference
 from gpusched_env.experiments.lib.trained import LEARNED
-from gpusched_env.experiments.lib.verdicts import record
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.fleet.windows import TOLERANCE
 from gpusched_env.hardware.power import J_A_KWH
@@ -281,10 +280,6 @@ class Paper(Reproduction):
             for at, (gpus, cost, energy_j) in enumerate(zip(run.gpus, run.cost, run.energy_j, strict=True))
         ]
         return {"days": frame(found)}
-
-    def data(self) -> dict[str, Any]:
-        cells = [{"cell": record(cell), "figures": record(found)} for cell, found in self.runs.items()]
-        return {"checks": [record(check) for check in self.checks()], "runs": cells}
 
 
 def _text(difference: PairedDifference) -> str:

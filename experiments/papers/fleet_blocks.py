@@ -20,13 +20,13 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Final
 
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.fleet.dispatchers import new_dispatcher
 from gpusched_env.experiments.fleet.levels import BlockLevel, SmallFleet
 from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, record, targets_table
+from gpusched_env.experiments.lib.verdicts import Target, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.fleet.device import FleetRun, run_fleet
 
@@ -199,7 +199,3 @@ class Paper(Reproduction):
         decisions = sum(found.decisions for found in self.runs.values())
         note = f"Block by block schedulers took {decisions:,.0f} decisions. Length of training: of what has finished."
         return Table("Both levels", heads, rows, note)
-
-    def data(self) -> dict[str, Any]:
-        cells = [{"cell": record(cell), "figures": record(found)} for cell, found in self.runs.items()]
-        return {"checks": [record(check) for check in self.checks()], "runs": cells}

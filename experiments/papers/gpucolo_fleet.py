@@ -30,7 +30,7 @@ from gpusched_env.data.fleet_rates import published_fleet, shipped_rates
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, record, targets_table
+from gpusched_env.experiments.lib.verdicts import Target, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.fleet.device import run_fleet
 from gpusched_env.fleet.problem import FleetProblem, GpuKind
@@ -286,7 +286,3 @@ class Paper(Reproduction):
     def attachments(self) -> dict[str, DataFrame]:
         rows = [{"day": day, **{who: self.main[who].gpus_by_day[day] for who in self.main}} for day in range(DAYS)]
         return {"days": frame(rows)}
-
-    def data(self) -> dict[str, Any]:
-        cells = [{"cell": record(cell), "figures": record(found)} for cell, found in self.runs.items()]
-        return {"checks": [record(check) for check in self.checks()], "runs": cells}

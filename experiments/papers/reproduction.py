@@ -18,6 +18,7 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import JudgedResult, Simulation, run_cells
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.lib.verdicts import Judged, record
 from gpusched_env.experiments.lib.workers import Progress
 
 if TYPE_CHECKING:
@@ -50,13 +51,24 @@ class Reproduction(JudgedResult):
         on_progress: Progress | None = None,
         cells: Sequence[Simulation] | None = None,
     ) -> Self:
-        """Run ``cells``, by default all, in worker processes (default: one a CPU core)."""
-        return cls(run_cells(cls.cells() if cells is None else cells, device, workers, on_progress))
+        """Run ``cells``, by default all, and what follows from them, in processes (default: one a CPU core)."""
+        found = run_cells(cls.cells() if cells is None else cells, device, workers, on_progress)
+        further = cls.further(found)
+        return cls({**found, **run_cells(further, device, workers)} if further else found)
 
     @staticmethod
     @abstractmethod
     def cells() -> Sequence[Simulation]:
         """Everything that is simulated."""
+
+    @classmethod
+    def further(cls, found: Mapping[Any, Any]) -> Sequence[Simulation]:
+        """What is simulated besides, by what the cells have come to."""
+        return ()
+
+    def checks(self) -> Sequence[Judged]:
+        """None: nothing is published."""
+        return ()
 
     def outcome(self) -> str:
         """What came out, what did not, and why: what the page begins with."""
@@ -74,9 +86,10 @@ class Reproduction(JudgedResult):
         """Long tables by name: CSV files ``NAME-ATTACHMENT.csv`` beside the page, which links them."""
         return {}
 
-    @abstractmethod
     def data(self) -> dict[str, Any]:
-        """Figures of the tables, for JSON."""
+        """Figures of the tables, for JSON; by default all that was simulated, with the checks."""
+        cells = [{"cell": record(cell), "figures": record(found)} for cell, found in self.runs.items()]
+        return {"checks": [record(check) for check in self.checks()], "runs": cells}
 
     def of(self, kind: type) -> dict[Any, Any]:
         """The runs of one kind of cell."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from gpusched_env.baselines.tuning import FIRST_SEED, SCHEMA, Trial, Tuning
+from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import Game, TunedField
 from gpusched_env.experiments.games.registry import game_of
@@ -35,6 +36,7 @@ def tune(
     workers: int | None = None,
     resume: bool = False,
     on_progress: Progress | None = None,
+    on_resumed: Callable[[str], None] = lambda said: None,
     command: str = "",
 ) -> Tuning:
     """Search the options of every scheduler on training workloads, with equal budgets.
@@ -49,8 +51,10 @@ def tune(
         first_seed: of the episodes.
         seed: of the search.
         workers: processes (default: one a CPU core).
-        resume: go on with ``path``; the outcome is that of an uninterrupted search.
+        resume: go on with ``path``, whose schedulers take part as well; the outcome is that of an uninterrupted search
+            of all of them. Trials that other sources or data made are run again; what made them may not be known.
         on_progress: called with the number of finished episodes and their share.
+        on_resumed: called with a sentence on what is kept, what made it, and what is run again.
         command: noted in the result.
 
     Raises:
@@ -58,25 +62,30 @@ def tune(
             workload sets; ``path`` cannot be written, or is of another search.
         IllegalCommand, DeadlockError: from an episode, which it names.
     """
-    game = game_of(scenario)
-    field = _tunable(game, scenario, schedulers, first_seed, seeds)
-    ((tuned, variants),) = field.grid.variants.items()
-    tuning = Tuning(
-        command=command,
-        versions=versions(),
-        scenario=tuned,
-        variants=variants,
-        seeds=field.seeds,
-        budget=budget,
-        seed=seed,
-        made=msgspec.to_builtins(field.made),
-        trials={name: [] for name in field.ranges},
-    )
     with contextlib.ExitStack() as stack:
         if path is not None:
             stack.enter_context(held(path, "--json"))
-            if resume and path.exists():
-                tuning.trials |= _trials_before(path, tuning)
+        before = None
+        if resume and path is not None and path.exists():
+            before = read_struct(path, Tuning, SCHEMA, "not a search for options", "gpusched tune --json writes one")
+        game = game_of(scenario)
+        field = _tunable(game, scenario, schedulers, first_seed, seeds)
+        if before is not None and not before.trials.keys() <= field.ranges.keys():
+            field = _tunable(game, scenario, list(before.trials | field.ranges), first_seed, seeds)
+        ((tuned, variants),) = field.grid.variants.items()
+        tuning = Tuning(
+            command=command,
+            versions=versions(),
+            scenario=tuned,
+            variants=variants,
+            seeds=field.seeds,
+            budget=budget,
+            seed=seed,
+            made=msgspec.to_builtins(field.made),
+            trials={name: [] for name in field.ranges},
+        )
+        if before is not None:
+            on_resumed(f"{path}: {_go_on(before, tuning, field.made, f'{path}')}")
         _Search(game, field, tuning).run(path, workers, on_progress)
     return tuning
 
@@ -149,30 +158,36 @@ class _Search:
         return next_trial(name, ranges, trials, self.tuning.budget, self.tuning.seed)
 
 
-def _trials_before(path: Path, tuning: Tuning) -> dict[str, list[Trial]]:
-    """Of the same search; whole rounds, since files are written after each.
+def _go_on(before: Tuning, tuning: Tuning, now: Made, where: str) -> str:
+    """Take the trials of a search over into the same search with perhaps more schedulers, but for those that something
+    else made; gives words on them.
 
     Raises:
-        InputError: it is another one, or of other sources or data, or has schedulers besides, whose trials would be
-            lost.
+        InputError: it is another search.
     """
-    before = read_struct(path, Tuning, SCHEMA, "not a search for options", "gpusched tune --json writes one")
     same = ("scenario", "variants", "seeds", "seed", "budget")
-    other = [name for name in same if getattr(before, name) != getattr(tuning, name)]
-    other += [name for name in before.trials if name not in tuning.trials]
+    if other := [name for name in same if getattr(before, name) != getattr(tuning, name)]:
+        raise InputError(f"--resume: {where} is of another search ({', '.join(other)}); name another file")
     try:
-        then, now = (msgspec.convert(of.made, Made) for of in (before, tuning))
+        then = msgspec.convert(before.made, Made)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: made: {error}") from error
-    changed = set()
-    for name in before.trials:
-        cells = [
-            RankedEpisode(tuning.scenario, variant, name, device, 0)
-            for variant in tuning.variants
-            for device in now.physics
-        ]
-        changed |= {part for cell in cells for part in differing(then.of(cell), now.of(cell))}
-    if other or changed:
-        why = ", ".join([*other, *(f"other {part}" for part in sorted(changed))])
-        raise InputError(f"--resume: {path} is of another search ({why}); name another file")
-    return before.trials
+        raise InputError(f"{where}: made: {error}") from error
+    again: dict[str, list[str]] = {}
+    unknown = before.trials.keys() - then.schedulers.get(tuning.scenario, {}).keys()
+    for name, trials in before.trials.items():
+        cells = [RankedEpisode(tuning.scenario, of, name, on, 0) for of in tuning.variants for on in now.physics]
+        differ = {part for cell in cells for part in differing(then.of(cell), now.of(cell))}
+        if differ and name not in unknown:
+            again.setdefault(" and ".join(sorted(differ)), []).append(name)
+        else:
+            tuning.trials[name] = trials
+    hashes = {name: found for name, found in now.schedulers[tuning.scenario].items() if name not in unknown}
+    tuning.made = msgspec.to_builtins(msgspec.structs.replace(now, schedulers={tuning.scenario: hashes}))
+    if before.command:
+        added = before.trials.keys() != tuning.trials.keys()
+        tuning.command = f"{before.command}\n{tuning.command}" if added else before.command
+    words = [f"trials of {counted(sum(map(bool, tuning.trials.values())), 'scheduler')} kept"]
+    if unknown:
+        words.append(f"what made those of {', '.join(sorted(unknown))} is not known, nor whether it is the same today")
+    words += [f"to be searched again, since another {parts} made them: {', '.join(of)}" for parts, of in again.items()]
+    return "; ".join(words)

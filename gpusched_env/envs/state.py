@@ -85,7 +85,8 @@ class VectorState(Sealed):
                 raise _changed(name)
         if self.actions is not None and len(self.actions) != count:
             raise _changed("actions")
-        for actions, decisions in zip(self.actions or (), self.counters["decisions"].tolist(), strict=False):
+        given: tuple[object, ...] = self.actions or ()  # whatever their types say: states come from files, too
+        for actions, decisions in zip(given, self.counters["decisions"].tolist(), strict=False):
             if actions is not None and not (isinstance(actions, array) and len(actions) == decisions):
                 raise _changed("actions")
 

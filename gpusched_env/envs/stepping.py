@@ -13,8 +13,9 @@ from gpusched_env.devices.compiled.access import clients, env_at, given, problem
 from gpusched_env.devices.compiled.interval import Standing, put_next_command, stand
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
-from gpusched_env.devices.compiled.listing import list_jobs, show_pending, show_pending_at, show_running
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy
+from gpusched_env.devices.compiled.listing import show_pending, show_pending_at, show_running
+from gpusched_env.devices.compiled.views import occupancy
+from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.cores import encode_cores
 from gpusched_env.envs.encoding import encode

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpusched_env.devices.reference.device import ReferenceDevice
+from gpusched_env.devices.rules import rows
 from gpusched_env.errors import GpuschedError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Wait
 from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 from tests.devices.problems import K, new_device, problem
 from tests.refusals import refused
 
@@ -106,3 +109,19 @@ def test_a_view_is_of_one_episode_and_one_epoch(tmp_path: Path) -> None:
     device.reset(built, 0)
     with refused(GpuschedError, "command"):
         _ = view.pending
+
+
+def test_rows_fill_every_column(tmp_path: Path) -> None:
+    """Their tables come empty; what one device leaves out the other does, too."""
+    device = ReferenceDevice()
+    device.reset(problem(tmp_path, {"ops": [K(4, 100.0), K(1, 30.0)]}, {"ops": [K(2, 50.0)]}), 0)
+    device.apply(Launch(0))
+    unfilled = -12345.0
+    pending, launched = (np.full(len(columns), unfilled) for columns in (PendingColumn, RunningColumn))
+    rows.fill_pending(device.world, device.streams.unfinished[1], pending)
+    rows.fill_running(device.world, device.streams.unfinished[0], launched)
+    tenants, jobs = np.full((2, len(TenantColumn)), unfilled), np.full((2, len(JobColumn)), unfilled)
+    rows.fill_tenants(device.world, tenants)
+    assert rows.list_jobs(device.world, jobs) == 2
+    for table in (pending, launched, tenants, jobs):
+        assert not (table == unfilled).any()

@@ -11,13 +11,14 @@ from simpy.core import SimTime
 from simpy.events import NORMAL, Event, EventPriority
 
 from gpusched_env.devices.reference.clock import Clock, Due, Phase
-from gpusched_env.devices.reference.copies import TO_DEVICE, CopyEngines
+from gpusched_env.devices.reference.copies import CopyEngines
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.devices.reference.dispatcher import Dispatcher
 from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.tiling import Tiling
+from gpusched_env.devices.rules.copies import TO_DEVICE
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Wait
@@ -144,8 +145,8 @@ class Crowded(ReferenceDevice):
 
 
 class _MixedCopies(CopyEngines):
-    def _log(self, copy: Launch, engine: int) -> None:
-        super()._log(copy, TO_DEVICE)
+    def _end(self, copy: Launch, way: int) -> None:
+        super()._end(copy, TO_DEVICE)
 
 
 class Mixed(ReferenceDevice):

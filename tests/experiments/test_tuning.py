@@ -17,6 +17,7 @@ from gpusched_env.baselines.registry import default_options, make_scheduler, sch
 from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning, tuned_spec, tuning_for
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.names import default_schedulers, describe_scheduler, expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.tuning.table import tuning_table
@@ -127,6 +128,69 @@ def test_a_search_that_goes_on_finds_the_same(scenario: Scenario, tuning: Tuning
     assert again.trials == tuning.trials
     with refused(InputError, "search"):
         tune(scenario, NAMES, 5, path=path, workers=1, resume=True)
+
+
+def test_schedulers_are_added_to_a_search(scenario: Scenario, tuning: Tuning, tmp_path: Path) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
+    path, said = tmp_path / "grown.json", list[str]()
+    tune(scenario, NAMES[1:], 4, path=path, workers=1, command="gpusched tune A")
+    grown = tune(
+        scenario, NAMES[:1], 4, path=path, workers=1, resume=True, on_resumed=said.append, command="gpusched tune B"
+    )
+    assert grown.trials == tuning.trials
+    assert grown.made == tuning.made
+    assert grown.command == "gpusched tune A\ngpusched tune B"
+    assert said == [f"{path}: trials of 1 scheduler kept"]
+
+
+def test_a_search_of_which_no_hashes_are_known_is_added_to_and_says_so(
+    scenario: Scenario, tuning: Tuning, tmp_path: Path
+) -> None:
+    """As the shipped ones are."""
+    from gpusched_env.experiments.tuning.search import tune
+
+    path, said = tmp_path / "grown.json", list[str]()
+    kept = {"preemptive-priority": tuning.trials["preemptive-priority"]}
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(tuning, made={}, trials=kept)))
+    grown = tune(scenario, ["exclusive"], 4, path=path, workers=1, resume=True, on_resumed=said.append)
+    assert grown.trials == tuning.trials
+    hashed = grown.made["schedulers"][scenario.name]
+    assert ("exclusive" in hashed, "preemptive-priority" in hashed) == (True, False)
+    (line,) = said
+    assert "what made those of preemptive-priority is not known" in line
+    tune(scenario, ["exclusive"], 4, path=path, workers=1, resume=True, on_resumed=said.append)
+    assert said[-1] == line.replace("1 scheduler kept", "2 schedulers kept"), "nor is it at the next resuming"
+
+
+def test_what_another_scheduler_or_physics_made_is_searched_again(
+    scenario: Scenario, tuning: Tuning, tmp_path: Path
+) -> None:
+    from gpusched_env.experiments.tuning.search import tune
+
+    path, said = tmp_path / "old.json", list[str]()
+    for part in ("scheduler", "physics"):
+        made = msgspec.json.decode(msgspec.json.encode(tuning.made))
+        if part == "scheduler":
+            made["schedulers"][scenario.name]["exclusive"] = "0" * 12
+        else:
+            made["physics"]["compiled"] = "0" * 12
+        trials = {name: [Trial(spec=name, cost=1.0)] * len(of) for name, of in tuning.trials.items()}
+        trials |= {"preemptive-priority": tuning.trials["preemptive-priority"]} if part == "scheduler" else {}
+        path.write_bytes(msgspec.json.encode(msgspec.structs.replace(tuning, made=made, trials=trials)))
+        found = tune(scenario, NAMES, 4, path=path, workers=1, resume=True, on_resumed=said.append)
+        assert found.trials == tuning.trials
+        assert found.made == tuning.made
+        assert f"since another {part} made them: exclusive" in said[-1]
+
+
+@pytest.mark.parametrize("name", ["ServingBestEffort", "DynamicParallelism"])
+def test_shipped_searches_can_be_added_to(name: str) -> None:
+    """They are of the variants and seeds of now."""
+    found = msgspec.json.decode((shipped.FOLDER / f"{name}.json").read_bytes(), type=Tuning)
+    field = game_of(found.scenario).tuned(found.scenario, list(found.trials), min(found.seeds), len(found.seeds))
+    assert field.grid.variants == {found.scenario: found.variants}
+    assert field.seeds == found.seeds
 
 
 def test_what_cannot_be_tuned_is_told(scenario: Scenario) -> None:

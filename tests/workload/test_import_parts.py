@@ -8,7 +8,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.importing import import_trace as import_file
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.importers import Selection, import_trace
+from gpusched_env.workload.importers import Selection, import_trace, summarise
 from gpusched_env.workload.workload import OpKind, Workload
 from tests.refusals import refused
 from tests.workload.kineto_traces import Event, call, imported, kernel, mark, memcpy, three_kernels, write
@@ -223,6 +223,58 @@ def test_collectives_are_named(tmp_path: Path, gpu: GpuSpec) -> None:
     source = imported(tmp_path, events, gpu).source
     assert "1 collectives as long as recorded: they wait for other GPUs, and cannot be replayed alone" in source
     assert "collectives" not in imported(tmp_path, three_kernels(), gpu).source
+
+
+def unseen(workload: Workload) -> list[tuple[str, float]]:
+    """Operations that are on the device, with their times."""
+    (variant,) = workload.variants
+    return [(op.kind.name, op.duration_us) for op in variant.all_ops if op.duration_us > 0.0]
+
+
+def test_what_the_profiler_missed_on_the_device_takes_its_time(tmp_path: Path, gpu: GpuSpec) -> None:
+    calls = [call("cudaLaunchKernel", 10.0 * k, 2.0, k) for k in range(1, 4)]
+    kernels = [kernel(14.0, 10.0, 1), kernel(30.0, 10.0, 2), kernel(640.0, 10.0, 3)]
+    workload = imported(tmp_path, [mark(0.0, 40.0), *calls, *kernels], gpu)
+    # The third was launched at 32 us, and the device had done with the second at 40 us.
+    assert unseen(workload) == [("KERNEL", 10.0), ("KERNEL", 10.0), ("MEMSET", 600.0), ("KERNEL", 10.0)]
+    assert [op.bytes for op in workload.variants[0].ops] == [0] * 5
+    assert abs(summarise(workload, gpu).pace) < 0.02
+    assert (
+        "1 gaps, 0.6 ms in all, in which the device did nothing that was recorded, though there was" in workload.source
+    )
+    # What was launched before the recording, and is in no iteration, may have waited for anything.
+    earlier = [
+        kernel(14.0, 10.0, 1),
+        kernel(640.0, 10.0, 2, stream=9),
+        kernel(1234.0, 10.0, 3),
+        kernel(1250.0, 10.0, 4),
+    ]
+    late = [call("cudaLaunchKernel", 1230.0, 2.0, 3), call("cudaLaunchKernel", 1231.0, 2.0, 4)]
+    assert "gaps" not in imported(tmp_path, [mark(1200.0, 99.0), *late, *earlier], gpu).source
+    # A launch that comes late, or soon after its call, misses nothing.
+    for late in (call("cudaLaunchKernel", 630.0, 2.0, 3), call("cudaLaunchKernel", 30.0, 605.0, 3)):
+        found = imported(tmp_path, [mark(0.0, 700.0), *calls[:2], late, *kernels], gpu)
+        assert unseen(found) == [("KERNEL", 10.0)] * 3
+        assert "gaps" not in found.source
+
+
+def test_what_it_missed_of_a_graph_takes_its_time_beside_a_collective(tmp_path: Path, gpu: GpuSpec) -> None:
+    graph = [call("cudaGraphLaunch", 10.0, 2.0, 1), kernel(20.0, 10.0, 1), kernel(530.0, 10.0, 1)]
+    beside = [call("cudaLaunchKernel", 13.0, 2.0, 2), kernel(100.0, 300.0, 2, "ncclKernel_SendRecv", stream=9)]
+    workload = imported(tmp_path, [mark(0.0, 40.0), *graph, *beside], gpu)
+    assert [(node.kind.name, node.duration_us) for node in workload.graphs[0]] == [
+        ("KERNEL", 10.0),
+        ("MEMSET", 500.0),
+        ("KERNEL", 10.0),
+    ]
+    # A kernel that computes may have kept the SMs that the node needs.
+    beside[1] = kernel(100.0, 300.0, 2, stream=9)
+    (nodes,) = imported(tmp_path, [mark(0.0, 40.0), *graph, *beside], gpu).graphs
+    assert [(node.kind.name, node.duration_us) for node in nodes] == [
+        ("KERNEL", 10.0),
+        ("MEMSET", 130.0),
+        ("KERNEL", 10.0),
+    ]
 
 
 def test_memory_copies_alone_choose_no_gpu(tmp_path: Path, gpu: GpuSpec) -> None:

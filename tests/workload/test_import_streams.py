@@ -253,6 +253,10 @@ def test_threads_that_take_turns_are_one_program(tmp_path: Path, gpu: GpuSpec) -
     (apart,) = imported(tmp_path, [*events, operator], gpu).variants
     assert [op.host_us for op in apart.ops] == [12.0, 30.0, 3.0]
     assert [[op.host_us for op in thread] for thread in apart.threads] == [[22.0, 10.0]]
+    # A hundredth of the time is too little to tell them apart.
+    hardly = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 14.0, "dur": 6.02, "tid": 1}
+    (together,) = imported(tmp_path, [*events, hardly], gpu).variants
+    assert together == variant
 
 
 @pytest.mark.parametrize("kind", ["plain", "sync"])

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.workload.alone import recorded_threads
+from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers import summarise
 from gpusched_env.workload.workload import Op, OpKind, Workload
 from tests.workload.kineto_traces import Event, call, imported, kernel, mark
@@ -43,6 +45,39 @@ def test_a_launch_that_finds_the_queue_full_waits(tmp_path: Path, gpu: GpuSpec) 
     assert workload.iteration_us == pytest.approx([13.0 + 46.0 * KERNELS - 1.0 + sync, *[46.0 * KERNELS + sync] * 3])
     figures = summarise(workload, gpu)
     assert abs(figures.pace) < 0.01
+    assert "host work left out" not in workload.source
+
+
+def overlapping(steps: int) -> list[Event]:
+    """Steps of 200 us: 100 us of the host, a launch, 180 us of the device; the host goes on meanwhile."""
+    events: list[Event] = []
+    for step in range(steps):
+        at = 200.0 * step
+        events += [mark(at, 200.0, f"ProfilerStep#{step}"), call("cudaLaunchKernel", at + 100.0, 2.0, step)]
+        events.append(kernel(at + 104.0, 180.0, step))
+    return events
+
+
+def test_what_the_host_does_behind_the_step_before_is_not_waited_for(tmp_path: Path, gpu: GpuSpec) -> None:
+    workload = imported(tmp_path, overlapping(3), gpu)
+    # The device is done with the first step at 284 us: 84 us of the second one's host time have passed by then.
+    assert [variant.ops[0].host_us for variant in workload.variants] == [102.0, 18.0, 18.0]
+    sync = gpu.timing.sync_latency_us
+    assert workload.iteration_us == pytest.approx([284.0 + sync, 200.0 + sync, 200.0 + sync])
+    threads = [recorded_threads(variant, (), gpu.timing) for variant in workload.variants]
+    assert [IdleGpu(gpu).play(each).host_us for each in threads] == pytest.approx(workload.iteration_us, rel=0.02)
+    assert "0.168 ms of host work left out in 2 of 3 iterations: it passed while the device was busy" in workload.source
+
+
+def test_what_the_device_waits_for_all_the_same_stays(tmp_path: Path, gpu: GpuSpec) -> None:
+    """The host synchronises at the end of each step: nothing overlaps."""
+    events = overlapping(3)
+    for step in range(3):
+        events.append(call("cudaDeviceSynchronize", 200.0 * step + 103.0, 184.0, 10 + step))
+    later = [event | {"ts": event["ts"] + 100.0 * ((event["ts"]) // 200.0)} for event in events]
+    workload = imported(tmp_path, [mark | {"dur": 300.0} if "Step" in mark["name"] else mark for mark in later], gpu)
+    assert [round(variant.ops[0].host_us, 3) for variant in workload.variants] == [102.0, 102.0, 102.0]
+    assert "host work left out" not in workload.source
 
 
 def test_a_short_queue_is_not_full(tmp_path: Path, gpu: GpuSpec) -> None:

@@ -106,7 +106,7 @@ class CommandMove(AnyMove, frozen=True, kw_only=True):
     def legal_rows(cls, view: View) -> list[int]:
         """Rows of its table for which it is legal; :meth:`draw` needs one."""
         table, column = cls.LEGAL
-        return np.flatnonzero(getattr(getattr(view, table), column) > 0.0).tolist()  # type: ignore[no-any-return]
+        return np.flatnonzero(getattr(getattr(view, table), column) > 0.0).tolist()
 
     @classmethod
     def draw(cls, drawing: Drawing, view: View) -> Self:

@@ -21,9 +21,9 @@ ways to set the knobs than those of the grid.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,11 +32,10 @@ from gpusched_env.baselines.gslice import Gslice
 from gpusched_env.baselines.open_loop import OpenLoop
 from gpusched_env.display.table import Table
 from gpusched_env.episodes.metrics import episode_metrics
-from gpusched_env.experiments.lib.judged import Simulation, run_cells
+from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.statistics import Floats, Interval, mean_interval
-from gpusched_env.experiments.lib.verdicts import Target, record, table_of
-from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.lib.verdicts import record, table_of
 from gpusched_env.experiments.papers.colocation_agent.rules import KnownLoad, SeenLatency, SeenLoad
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.scenarios.building import build_problem
@@ -146,7 +145,7 @@ def judging(settings: Iterable[tuple[str, int]], seeds: Sequence[int] = SEEDS) -
     ]
 
 
-def best_settings(costs: dict[Episode, float]) -> dict[str, int]:
+def best_settings(costs: Mapping[Episode, float]) -> dict[str, int]:
     """Of each way the setting whose costs are least, each relative to the mean of all on that episode."""
     of: dict[Any, list[float]] = {(each.variants, each.variant, each.seed): [] for each in costs}
     for each, cost in costs.items():
@@ -173,17 +172,9 @@ class Paper(Reproduction):
         return searching()
 
     @classmethod
-    def simulate(
-        cls,
-        device: str = "compiled",
-        workers: int | None = None,
-        on_progress: Progress | None = None,
-        cells: Sequence[Simulation] | None = None,
-    ) -> Self:
-        """Search the settings, then play those that are best on the held-out variants."""
-        searched = run_cells(searching() if cells is None else cells, device, workers, on_progress)
-        judged = dict.fromkeys([*judging(best_settings(searched).items()), *judging(FORESEEN, FORESEEN_SEEDS)])
-        return cls({**searched, **run_cells(list(judged), device, workers)})
+    def further(cls, found: Mapping[Any, Any]) -> Sequence[Simulation]:
+        """The settings that are best, on the held-out variants."""
+        return list(dict.fromkeys([*judging(best_settings(found).items()), *judging(FORESEEN, FORESEEN_SEEDS)]))
 
     @functools.cached_property
     def chosen(self) -> dict[str, int]:
@@ -208,10 +199,6 @@ class Paper(Reproduction):
         """Cost saved over another way in an episode, of one: mean and interval."""
         seeds = FORESEEN_SEEDS if FORESIGHT in (way, over) else SEEDS
         return mean_interval((1.0 - self.costs(way, seeds=seeds) / self.costs(over, seeds=seeds)).tolist())
-
-    def checks(self) -> list[Target]:
-        """Nothing is published; that an agent would be worth its training is no check."""
-        return []
 
     def summary(self) -> str:
         known, seen, late = (self.gain(way).text("{:+.0%}") for way in (FORESIGHT, SEEN, LATENCY))

@@ -33,7 +33,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -46,11 +46,10 @@ from gpusched_env.data.parboil import OTHERS
 from gpusched_env.display.table import Table
 from gpusched_env.envs.action_fields import BUDGETS
 from gpusched_env.episodes.metrics import episode_metrics
-from gpusched_env.experiments.lib.judged import Simulation, run_cells
+from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
-from gpusched_env.experiments.lib.verdicts import Target, record, table_of
-from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.lib.verdicts import record, table_of
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.experiments.papers.shared_memory_agent.rules import ByBenchmark
 from gpusched_env.scenarios.scenario import load_scenario
@@ -168,16 +167,6 @@ class Paper(Reproduction):
     def cells() -> Sequence[Simulation]:
         return [*tuning(), *judging()]
 
-    @classmethod
-    def simulate(
-        cls,
-        device: str = "compiled",
-        workers: int | None = None,
-        on_progress: Progress | None = None,
-        cells: Sequence[Simulation] | None = None,
-    ) -> Self:
-        return cls(run_cells(cls.cells() if cells is None else cells, device, workers, on_progress))
-
     @functools.cached_property
     def tuned(self) -> dict[str, int]:
         """Of each fixed way, the budget that costs least on training mixes."""
@@ -218,10 +207,6 @@ class Paper(Reproduction):
         costs, others = ([took.cost for took in self.episodes(each, seeds)] for each in (way, over))
         mean = float(np.mean(others))
         return mean_interval([(other - cost) / mean for cost, other in zip(costs, others, strict=True)])
-
-    def checks(self) -> list[Target]:
-        """Nothing is published."""
-        return []
 
     def summary(self) -> str:
         return (

@@ -17,6 +17,7 @@ _variant = records(layout.VARIANT, "variant")
 _number = records(layout.NUMBER, "number")
 _real = records(layout.REAL, "real")
 _stream_row = records(layout.STREAM_ROW, "stream_row")
+_engine = records(layout.COPY_ENGINE)
 _client = records(layout.CLIENT, "client")
 _thread = records(layout.THREAD, "thread")
 _mark = records(layout.MARK, "mark")
@@ -129,6 +130,12 @@ def stream_rows(w, row):
 def outbox(w, i):
     """Slots of launches that are to go to a GPU outside."""
     return _number(w.outbox_at, i)
+
+
+@inlined
+def engines(w, number):
+    """A copy engine."""
+    return _engine(w.address + layout.ENGINES_AT, number)
 
 
 @inlined

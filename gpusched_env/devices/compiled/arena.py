@@ -22,7 +22,7 @@ from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count,
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
 from gpusched_env.devices.rules import logs
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import NOTHING
@@ -33,6 +33,7 @@ from gpusched_env.scheduling.synchronising import held_slots
 from gpusched_env.scheduling.timeline import DETAILS, Detail, Timeline
 from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
+from gpusched_env.workload.cores.objects import core_tables
 from gpusched_env.workload.host import RANDOM_STREAMS, UNTOLD
 
 GROWTH: Final = 4
@@ -245,18 +246,12 @@ class Arena(Uncopied, OneThread):
     def _reset_cores(self) -> None:
         """Cores of the CPU, and the processes of one after the other."""
         self._sections["env"]["dram_left"] = self._tables.problem["dram_bytes_per_us"]
-        names = [one.name for one in self.problem.scenario.tenants]
-        first = 0
-        for row, core in enumerate(() if self.problem.scenario.cores is None else self.problem.scenario.cores.cores):
-            record = self._sections["cores"][row]
-            record["number"], record["phase_ps"] = core.number, to_ps(core.phase_us)
-            record["host"] = layout.NONE if core.host is None else names.index(core.host)
-            record["first_process"], record["processes"] = first, len(core.processes)
-            for one in core.processes:
-                process = self._sections["processes"][first]
-                process["misses_per_us"], process["counted"] = one.misses_per_us, one.counted
-                process["bytes_per_us"] = one.misses_per_us * one.bytes_a_miss
-                first += 1
+        scenario = self.problem.scenario
+        tables: tuple[list[Any], ...] = core_tables(scenario.cores, [one.name for one in scenario.tenants])
+        for name, objects in zip(("cores", "processes"), tables, strict=True):
+            for record, one in zip(self._sections[name], objects, strict=False):
+                for field, value in vars(one).items():
+                    record[field] = value
 
     def _chain_free(self, name: str, first: int) -> None:
         """Make the slots of a table from ``first`` on free, in front of those that are."""

@@ -8,6 +8,7 @@ from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.entry import compile_units, drive, tenant_comes, tenant_goes
 from gpusched_env.devices.compiled.snapshot_view import BUILDERS
+from gpusched_env.devices.rules.deadlock import deadlock
 from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
@@ -149,20 +150,8 @@ class CompiledDevice:
 
     def deadlock(self) -> DeadlockError:
         """The error that says what waits for what."""
-        pending, running = self.view().pending, self.view().running
-        waiting = []
-        for tenant, (program, client) in enumerate(zip(self.arena.problem.programs, self.arena.clients, strict=True)):
-            if client["outstanding"]:
-                kernels = pending.id[pending.tenant == tenant].astype(int).tolist()[:3]
-                waiting.append(
-                    f"tenant {program.tenant.name}: {client['outstanding']} operations unfinished, "
-                    + (f"kernels {kernels} wait for a launch" if kernels else "none waits for the scheduler")
-                )
-        blocked = running.id.astype(int).tolist()[:5]
-        if blocked:
-            waiting.append(f"launched but unfinished: {blocked}")
-        waiting += self.arena.held()
-        return DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: " + "; ".join(waiting))
+        arena = self.arena
+        return deadlock(arena.problem, self.view(), arena.clients["outstanding"].tolist(), arena.held())
 
     # ---- snapshots -------------------------------------------------------------------------------
 

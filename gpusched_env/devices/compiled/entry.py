@@ -17,9 +17,10 @@ from gpusched_env.devices.compiled.external import end_reported, left_reported, 
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.layout import IDLE, NONE, OVER
-from gpusched_env.devices.compiled.listing import list_dependencies, list_jobs, list_pending, list_running
+from gpusched_env.devices.compiled.listing import list_dependencies, list_pending, list_running
 from gpusched_env.devices.compiled.loop import run
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy
+from gpusched_env.devices.compiled.views import occupancy
+from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.cores import fill_cores
 from gpusched_env.workload.cores.ticking import begin_cores

@@ -9,13 +9,13 @@ and takes effect when the GPU says that the kernel has left with blocks that it 
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled.access import flight_of, launches
-from gpusched_env.devices.compiled.copies import direction
+from gpusched_env.devices.compiled.access import flight_of, launches, ops
 from gpusched_env.devices.compiled.finishing import complete, ended, kernel_finished, kernel_preempted
 from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.issuing import is_graph, is_scheduled, post
 from gpusched_env.devices.compiled.layout import READY
 from gpusched_env.devices.compiled.lists import note_start
+from gpusched_env.devices.rules.copies import direction
 from gpusched_env.devices.rules.logs import log_copy
 
 
@@ -50,7 +50,7 @@ def end_reported(w, slot):
     """A launch has ended, at the present time; its start was reported before."""
     launch = launches(w, slot)
     if not is_scheduled(launch):
-        log_copy(w, direction(w, launch), launch)
+        log_copy(w, direction(ops(w, launch.op).kind), launch)
         ended(w, slot)
     elif is_graph(w, launch):
         complete(w, slot)

@@ -15,8 +15,9 @@ from gpusched_env.compiling import called
 from gpusched_env.devices.compiled.access import clients, given, jobs, launches, problem
 from gpusched_env.devices.compiled.issuing import is_launchable
 from gpusched_env.devices.compiled.layout import NONE
-from gpusched_env.devices.compiled.listing import list_jobs, show_pending
-from gpusched_env.devices.compiled.views import fill_tenants, launched_left_us
+from gpusched_env.devices.compiled.listing import show_pending
+from gpusched_env.devices.compiled.views import launched_left_us
+from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.hardware.clock import PS_PER_US
 from gpusched_env.planning.interval import UNLIMITED, Knob, goes_next, holds_gpu, may_launch, set_knobs, to_reject
 from gpusched_env.planning.on_time import MOST_JOBS

@@ -46,15 +46,14 @@ PROBLEM = _record(
     (F8, "rho kappa saturation l2_bytes"),
     base=GPU_DTYPE,
 )
-"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``: 0 or 1; ``offered``:
-commands, a bit for each code; ``tiled``: whether kernels need tiles of others; ``kernels``: in the kernel table, before
-the graphs; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``window_sync_ps``: from the end
-of a kernel of a window until it is known; ``channels``: hardware queues of a context, ``held_queues`` of them at a
-time, for ``queue_period_ps`` (0: all of them); ``window_depth``: launches that a stream of a window holds;
-``own_streams``: the scheduler's, the last ones;
-``dram_bytes_per_us`` is the reachable bandwidth,
-``nominal_bytes_per_us`` the data sheet's; ``peak_w``: power at full load; ``cores``: of the CPU (0: none),
-``budgets``: whether theirs may be set; ``l2_bytes``: of the data sheet, 0 where no kernel's time depends on it."""
+"""A GPU, the rules of a scenario, and the addresses of the problem's tables. ``sliced``: 0 or 1; ``offered``: commands,
+a bit for each code; ``tiled``: whether kernels need tiles of others; ``kernels``: in the kernel table, before the
+graphs; ``margin``, ``edge_margin``: most launches and edges that one event makes; ``window_sync_ps``: from the end of a
+kernel of a window until it is known; ``channels``: hardware queues of a context, ``held_queues`` of them at a time, for
+``queue_period_ps`` (0: all of them); ``window_depth``: launches that a stream of a window holds; ``own_streams``: the
+scheduler's, the last ones; ``dram_bytes_per_us`` is the reachable bandwidth, ``nominal_bytes_per_us`` the data sheet's;
+``peak_w``: power at full load; ``cores``: of the CPU (0: none), ``budgets``: whether theirs may be set; ``l2_bytes``:
+of the data sheet, 0 where no kernel's time depends on it."""
 
 KERNEL = _record(
     (I8, "grid_blocks columns rows slices block_threads blocks_per_sm uses_sms idempotent state_bytes nodes"),
@@ -125,7 +124,7 @@ ENV = _record(
     (I8, "pending open_streams short short_ps"),
     (I8, "started_first started_last copy_first copy_last"),
     (I8, "log_rows detail slicer_context slicer_asleep slicer_switching slicer_lonely"),
-    (I8, "engine_busy_0 engine_busy_1 engine_first_0 engine_first_1 engine_last_0 engine_last_1 busy_sms"),
+    (I8, "engine_busy_0 engine_first_0 engine_last_0 engine_busy_1 engine_first_1 engine_last_1 busy_sms"),
     (I8, "now_ps done_ps timer_ps busy_until_ps once_ps slice_end_ps gpu_since_ps"),
     (F8, "traffic power_w busy_sm_us dram_bytes energy_j charged_energy_j charged_makespan_us"),
     (F8, "cpu_traffic dram_left brought_bytes"),
@@ -148,11 +147,16 @@ ENV = _record(
   scheduler's own that have room for a launch of a window; ``short``: 1 if some
   that had come into the window at ``short_ps`` found no slot; ``started_*``: ends of the list of kernels and graphs
   that have started and not finished, in order of launch; ``copy_*``: of copies that are to be handed over.
-* ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines and the
-  launches that wait for them; ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
+* ``slicer_*``: the context that has the GPU, and what the slicer waits for; ``engine_*``: copy engines
+  (:data:`COPY_ENGINE`); ``traffic``, ``power_w``, ``busy_sms``: the meter's rates.
 * ``cpu_traffic``: of the CPU's cores; ``dram_left``: the bandwidth that they leave (bytes/us); ``brought_bytes``:
   into the L2, by all kernels that have ended.
 """
+
+assert ENV.fields is not None
+ENGINES_AT: Final = int(ENV.fields["engine_busy_0"][1])
+COPY_ENGINE = _record((I8, "busy first last"))
+"""A copy engine, and the launches that wait for it; they stand in :data:`ENV`, from byte :data:`ENGINES_AT` on."""
 
 ONCE: Final = ("partitioned_ps", "rejected_ps", "throttled_ps")
 """When a command was last given to a tenant that is legal once at an instant; at first -1."""

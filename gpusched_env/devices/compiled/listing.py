@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled.access import clients, edges, flights, jobs, launches, problem
+from gpusched_env.devices.compiled import ruling  # noqa: F401 (what rows read)
+from gpusched_env.devices.compiled.access import clients, edges, flights, launches, problem
 from gpusched_env.devices.compiled.layout import NONE
 from gpusched_env.devices.compiled.slots import holds
-from gpusched_env.devices.compiled.views import EMPTY, fill_pending, fill_running, runs
-from gpusched_env.hardware.clock import NEVER, to_us
-from gpusched_env.scheduling.view import DependencyColumn, JobColumn, PendingColumn, RunningColumn
-from gpusched_env.workload.host import GONE, rejectable
+from gpusched_env.devices.compiled.views import EMPTY, runs
+from gpusched_env.devices.rules.rows import fill_pending, fill_running
+from gpusched_env.hardware.clock import NEVER
+from gpusched_env.scheduling.view import DependencyColumn, PendingColumn, RunningColumn
 
 
 @called
@@ -176,25 +177,3 @@ def list_running(w, out):
         fill_running(w, slot, out[rows])
         rows += 1
         slot = next_launched(w)
-
-
-@called
-def list_jobs(w, out):
-    """Rows of the jobs in the system; returns their number. As many as fit are written."""
-    rows = 0
-    for tenant in range(problem(w).tenants):
-        client = clients(w, tenant)
-        for number in range(client.first, client.arrived):
-            job = jobs(w, tenant, number)
-            if job.state == GONE:
-                continue
-            if rows < out.shape[0]:
-                out[rows, JobColumn.TENANT] = tenant
-                out[rows, JobColumn.JOB] = number
-                out[rows, JobColumn.ARRIVED_US] = to_us(job.arrived_ps)
-                out[rows, JobColumn.DEADLINE_US] = to_us(job.deadline_ps)
-                out[rows, JobColumn.STARTED_US] = to_us(job.started_ps)
-                out[rows, JobColumn.UNFINISHED] = job.unfinished / job.operations
-                out[rows, JobColumn.REJECTABLE] = 1.0 if rejectable(w, tenant, number) else 0.0
-            rows += 1
-    return rows

@@ -162,23 +162,7 @@ class Decisions:
         """Whether a pending launch may be given another form now."""
         return any(map(self._streams.forms, self._streams.pending.values()))
 
-    def stuck(self) -> str:
-        """What keeps the GPU from going on, where nothing can happen any more."""
-        found = []
-        for tenant, client in enumerate(self._world.clients):
-            if client.outstanding:
-                mine = [id_ for id_, launch in self._streams.pending.items() if launch.tenant == tenant]
-                name = self._problem.programs[tenant].tenant.name
-                found.append(
-                    f"tenant {name}: {client.outstanding} operations unfinished, "
-                    + (f"kernels {sorted(mine)[:3]} wait for a launch" if mine else "none waits for the scheduler")
-                )
-        left = [launch for launch in self._streams.launched.values() if launch.state is not State.DONE]
-        if left:
-            found.append(f"launched but unfinished: {[launch.id for launch in left[:5]]}")
-        return "; ".join(found + self._held())
-
-    def _held(self) -> list[str]:
+    def held(self) -> list[str]:
         """Whose blocks wait for tiles of another."""
         found = []
         for launch in sorted(self._streams.launched.values(), key=lambda launch: launch.id):

@@ -16,7 +16,8 @@ from gpusched_env.devices.reference.slicer import Slicer
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.views import BUILDERS
 from gpusched_env.devices.reference.world import World
-from gpusched_env.errors import DeadlockError, GpuschedError, InputError
+from gpusched_env.devices.rules.deadlock import deadlock
+from gpusched_env.errors import GpuschedError, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.problem import Problem
@@ -54,8 +55,8 @@ class ReferenceDevice(OneThread):
         self._horizon_ps = to_ps(problem.scenario.horizon_us)
         self.clock, self.timeline = Clock(), Timeline(record)
         setting = Setting(problem, self.clock, self.timeline)
-        self.world: World = World(setting, seed, lambda op, tenant, job: self.streams.issue(op, tenant, job))
-        self.streams: Streams = Streams(setting, self.world, self)
+        self.world: World = World(setting, seed)
+        self.world.queues = self.streams = Streams(setting, self.world, self)
         self._copies = CopyEngines(setting, self.world, self.streams)
         sliced = problem.scenario.contexts == "per-tenant"
         self.contexts = [
@@ -170,7 +171,8 @@ class ReferenceDevice(OneThread):
                 self._stands = True
                 return None
             if not deciding and not clock.alarms and decisions.wait_until_ps == NEVER:
-                raise DeadlockError(f"nothing can happen any more at {self.time_us:.3f} us: {decisions.stuck()}")
+                outstanding = [client.outstanding for client in world.clients]
+                raise deadlock(self.problem, self.view(), outstanding, decisions.held())
             if clock.peek() <= limit:
                 clock.step()
                 continue

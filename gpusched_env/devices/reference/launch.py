@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 
-from gpusched_env.devices.reference.clock import Alarm, Clock
+from gpusched_env.devices.reference.clock import Alarm, Clock, Phase
 from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.devices.reference.tiling import Tiling
-from gpusched_env.devices.reference.world import Job
 from gpusched_env.hardware.clock import NEVER
+from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
+from gpusched_env.scheduling.synchronising import NEEDS
+from gpusched_env.workload.host.objects import Job
 from gpusched_env.workload.workload import OpKind
 
 
@@ -41,7 +44,7 @@ class Launch:
     """Row of the tenants."""
     job: Job
     blocks: int
-    """Thread blocks of a kernel to run when it is next put on the device."""
+    """Thread blocks to run when it is next put on the device; of a graph, of all its kernels."""
     parent: Launch | None = None
     """The graph that it is a node of, or the kernel that launched it."""
     state: State = State.PENDING
@@ -53,6 +56,8 @@ class Launch:
     """Launches that wait for it."""
     parts: int = 0
     """Nodes or children that have not finished."""
+    nodes: list[Launch] = field(default_factory=list)
+    """Of a graph that has begun."""
     emptied: bool = False
     """Whether it has nothing to do itself any more, besides its parts."""
     producer: Launch | None = None
@@ -100,8 +105,10 @@ class Launch:
 
     def __post_init__(self, clock: Clock) -> None:
         self.kind = OpKind.KERNEL if isinstance(self.op, ChildOp) else self.op.kind
-        self.stream = self.op.stream if isinstance(self.op, HostOp) else -1
-        """Row of the stream; -1: none."""
+        self.row = self.op.stream if isinstance(self.op, HostOp) else -1
+        """Row of the stream that it was issued into; -1: none."""
+        self.stream = self.row
+        """Row of the stream that it was launched into, before that of the one that it was issued into; -1: none."""
         self.whole = self.blocks
         """Its thread blocks when it runs from its start."""
         self.issued_ps = clock.now
@@ -114,6 +121,21 @@ class Launch:
     def identity(self) -> int:
         """Row of the kernel table, behind which graphs are; -1: it is a copy."""
         return self.op.identity
+
+    @property
+    def arrived_ps(self) -> int:
+        """When its job arrived."""
+        return self.job.arrived_ps
+
+    @property
+    def deadline_ps(self) -> int:
+        """When its job's launches are due."""
+        return self.job.due_ps
+
+    @property
+    def upstream(self) -> int:
+        """How many unfinished launches it waits for."""
+        return len(self.waits)
 
     @property
     def parent_id(self) -> int:
@@ -133,10 +155,43 @@ class Launch:
             root = root.parent
         return root.op.left_us if isinstance(root.op, HostOp) else 0.0
 
+    @property
+    def needed_tiles(self) -> tuple[int, int, int]:
+        """What it needs of the tiles of its producer: kind of needs, fold, steps; -1, 0, 0: nothing."""
+        if not isinstance(self.op, HostOp) or self.op.tiles < 0:
+            return -1, 0, 0
+        return NEEDS.index(self.op.needs.kind), self.op.needs.fold, self.op.needs.steps
+
+    @property
+    def synchronised(self) -> tuple[int, int, int]:
+        """Id of its producer (-1: it is finished); under which policy it waits for tiles, and posts its own."""
+        producer = self.producer
+        awaits = self.tiling.awaits if self.tiling else None
+        posts = self.tiling.posts if self.tiling else None
+        return (
+            -1 if producer is None or producer.state is State.DONE else producer.id,
+            KERNEL if awaits is None else awaits.numbers.policy,
+            KERNEL if posts is None else posts.numbers.policy,
+        )
+
+    @property
+    def on_gpu(self) -> tuple[int, int]:
+        """Its blocks that wait, and that are resident; of a graph summed over its nodes."""
+        if self.nodes:
+            waiting, resident = zip(*(node.on_gpu for node in self.nodes), strict=True)
+            return sum(waiting), sum(resident)
+        if self.grid is not None:
+            return self.grid.waiting, self.grid.resident
+        return (0 if self.emptied else self.blocks), 0
+
     def wait_for(self, other: Launch) -> None:
         """Not to start before another one, which is unfinished, has ended."""
         self.waits.add(other)
         other.waiters.add(self)
+
+    def set_off(self, at_ps: int, phase: Phase, then: Callable[[Launch], object]) -> None:
+        """Its next step: ``then`` is called with it."""
+        self.alarm.set(at_ps, phase, self.id, lambda: then(self))
 
     def elapsed_ps(self, now: int) -> int:
         """How long it has run."""

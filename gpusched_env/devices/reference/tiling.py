@@ -114,3 +114,24 @@ class Tiling:
     def keep(self, blocks: list[tuple[int, float]]) -> None:
         """Blocks were saved, each with what is left of it."""
         self.saved = sorted(self.saved + blocks)
+
+
+def synchronise(pair: TilePair, posting: Tiling, waiting: Tiling, order: TileOrder, *, wait_kernel: bool) -> None:
+    """Let the tiles of a launch wait for those of its producer, and the launch no longer for the whole of that.
+
+    Args:
+        posting, waiting: the tiles of the producer and of the launch.
+        wait_kernel: whether a kernel before the launch waits for the start of its producer.
+    """
+    producer, launch, numbers = pair.producer, pair.consumer, pair.numbers
+    posting.posts = waiting.awaits = pair
+    posting.order = waiting.order = order
+    posting.stride, waiting.stride = numbers.columns // numbers.fold, numbers.consumer_columns
+    producer.tiling, launch.tiling = posting, waiting
+    if producer.grid is not None:
+        producer.grid.tiling = posting
+    if wait_kernel:
+        producer.gate, launch.gated = launch, True
+    else:
+        launch.waits.discard(producer)
+        producer.waiters.discard(launch)

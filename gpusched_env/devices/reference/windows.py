@@ -42,10 +42,12 @@ class OwnStreams:
             rows = [row for row in rows if {row} == taken and not pending]
         return min(rows, key=lambda row: self._streams[row].in_flight, default=-1)
 
-    def queued_us(self, launch: Launch) -> tuple[float, float]:
-        """Profiled time left of what a pending launch would be behind in its stream, and of those of them that are
-        behind all that it waits for; 0 where no window is."""
-        row = self.stream_for(launch) if launch.windowed and not launch.preempted else -1
+    def behind(self, launch: Launch) -> tuple[float, float, int]:
+        """Of a pending launch of a window: profiled time left of what it would be behind in its stream, and of those
+        of them that are behind all that it waits for, and how many pending launches wait for it; 0 of others."""
+        if not launch.windowed:
+            return 0.0, 0.0, 0
+        row = self.stream_for(launch) if not launch.preempted else -1
         line = self._streams[row].line if row >= 0 else ()
         left_us = between_us = 0.0
         is_between = True
@@ -55,7 +57,7 @@ class OwnStreams:
             # Never measured: NaN, which is no more than 0.
             left_us += max(0.0, known.duration_us - before.elapsed_ps(self._setting.clock.now) / PS_PER_US)
             between_us = left_us if is_between else between_us
-        return left_us, between_us
+        return left_us, between_us, sum(other.state is State.PENDING for other in launch.waiters)
 
     def join(self, launch: Launch) -> None:
         """A launch waits for the end of the one before it in its stream, and with it for all it has to."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpusched_env.devices.reference.clock import Alarm, Phase
-from gpusched_env.devices.reference.cores import core_tables
 from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.rules import logs
 from gpusched_env.devices.rules.numbers import kernel_numbers, problem_numbers, program_numbers
@@ -19,150 +17,14 @@ from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.timeline import DETAILS
 from gpusched_env.workload import host
 from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
+from gpusched_env.workload.cores.objects import core_tables
 from gpusched_env.workload.cores.ticking import core_due, place_host
+from gpusched_env.workload.host.objects import Client, Job, JobOps, Mark, StreamBooks, Thread
 from gpusched_env.workload.workload import DEVICE_OPS
 
-
-class Launches(Protocol):
-    """What :mod:`gpusched_env.scheduling.commands.world` asks."""
-
-    @property
-    def any_launchable(self) -> bool: ...
-    @property
-    def any_preemptible(self) -> bool: ...
-    def on_gpu(self, launch: Any) -> bool: ...
-    @property
-    def any_synchronisable(self) -> bool: ...
-    @property
-    def any_reshapable(self) -> bool: ...
-
-
-@dataclass(frozen=True)
-class JobOps:
-    """What a job does: its operations begin at ``first_op``, thread after thread."""
-
-    first_op: int
-    device_ops: int
-    marks: int
-    threads: tuple[int, ...]
-    batch: int = 0
-    tokens: int = 0
-    """Of an engine's step: requests (0: a prefill), and tokens of each."""
-
-
-@dataclass
-class Client:
-    """A tenant at run time."""
-
-    threads: int
-    first_thread: int
-    arrived: int = 0
-    until: int = host.UNTOLD
-    """So many jobs and no more come in a closed loop; below 0: no limit."""
-    taken: int = 0
-    completed: int = 0
-    rejected: int = 0
-    first: int = 0
-    """Oldest job that is not gone."""
-    due_job: int = 0
-    slo_misses: int = 0
-    host_job: int = -1
-    busy: int = 0
-    """Threads that have not done with it."""
-    host_factor: float = 1.0
-    at_work: int = 0
-    """Threads that spend host time, where that slows other tenants'."""
-    outstanding: int = 0
-    holds_lock: int = 0
-    """The bandwidth lock: 1 from a launch to the return of a synchronisation behind which nothing is left."""
-    last_end_ps: int = -NEVER
-    partitioned_ps: int = -NEVER
-    """When its partition was last set."""
-    rejected_ps: int = -NEVER
-    pause_ps: int = 0
-    """What its host sleeps before a job."""
-    owed_ps: int = 0
-    """What is added to that, once."""
-    asleep_until_ps: int = host.AWAKE
-    throttled_ps: int = -NEVER
-    """When it was last throttled."""
-    trace_first: int = 0
-    """Request of its trace that is the episode's first."""
-    trace_from_ps: int = 0
-    """Time of its trace at which the episode begins."""
-    regime: int = 0
-    """Of arrivals whose rate switches: 1 in busy times."""
-    jobs_us: float = 0.0
-    jobs_since_ps: int = 0
-    last_turnaround_us: float = 0.0
-    mean_turnaround_us: float = 0.0
-    answered: int = 0
-    """Jobs that have completed, or requests that have their first token."""
-    running: int = 0
-    """Requests that a serving engine runs."""
-    cached: int = 0
-    """Tokens of theirs in its cache."""
-    prefills: int = 0
-    """1 while its step is a prefill."""
-    prefill_left: int = 0
-    """Tokens that it has still to prefill after that, of the newest request that runs."""
-    l2_job: int = -1
-    """This and what follows: its share of the L2 (:mod:`gpusched_env.devices.rules.l2`)."""
-    brought_bytes: float = 0.0
-    seen_bytes: float = 0.0
-    missing: float = 1.0
-
-
-@dataclass(eq=False)
-class Job:
-    """One request of a tenant: an iteration of its program."""
-
-    number: int
-    variant: JobOps
-    first_op: int = 0
-    operations: int = 0
-    unfinished: int = 0
-    """Of its operations on the device."""
-    marks: int = 0
-    state: int = host.WAITING
-    overdue: int = 0
-    arrived_ps: int = 0
-    started_ps: int = NEVER
-    deadline_ps: int = NEVER
-    due_ps: int = NEVER
-    """Of its launches."""
-    factor: float = 1.0
-    prompt: int = 0
-    answer: int = 0
-    """Lengths of a serving engine's request, tokens."""
-    tokens: int = 0
-    """Of its answer, so far."""
-    cached: int = 0
-    """In the cache, while it runs."""
-    preemptions: int = 0
-    first_token_ps: int = NEVER
-
-
-@dataclass
-class Thread:
-    tenant: int
-    op: int = 0
-    end: int = 0
-    state: int = host.IDLE
-    at_work: int = 0
-
-
-@dataclass
-class Mark:
-    launch: int = host.UNISSUED
-    finished: int = 0
-    ended_ps: int = 0
-
-
-@dataclass
-class StreamBooks:
-    outstanding: int = 0
-    last_end_ps: int = -NEVER
+if TYPE_CHECKING:
+    from gpusched_env.devices.reference.decisions import Decisions
+    from gpusched_env.devices.reference.streams import Streams
 
 
 class World:
@@ -170,15 +32,17 @@ class World:
 
     # Host threads are no SimPy processes: one text of them is compiled for other devices, and steps by timers.
 
-    def __init__(self, setting: Setting, seed: int, issue: Callable[[HostOp, int, Job], None]) -> None:
-        """``issue``: called when a host thread issues an operation of a tenant's job."""
+    def __init__(self, setting: Setting, seed: int) -> None:
         problem, clock = setting.problem, setting.clock
-        self._clock, self._issue = clock, issue
+        self._clock = clock
         self.timeline, self.detail = setting.timeline, DETAILS.index(setting.timeline.detail)
         self.rules = SimpleNamespace(**problem_numbers(problem))
         self.kernels = [SimpleNamespace(**kernel_numbers(known)) for known in problem.knowledge.kernels]
-        self.launches: Launches
-        """What is legal now of launches."""
+        self.forms = [profile.forms for profile in problem.kernels]
+        self.launches: Decisions
+        """What may be done with launches now."""
+        self.queues: Streams
+        """Where host threads issue operations."""
         self.awake = 0
         """Whether something has happened that a scheduler could react to."""
         self.tenants_at_work = self.tenants_serving = 0
@@ -287,7 +151,7 @@ class World:
         """A thread issues the operation that it stands at."""
         thread = self.threads[k]
         job = self.jobs[thread.tenant][self.clients[thread.tenant].host_job]
-        self._issue(self.ops[thread.op], thread.tenant, job)
+        self.queues.issue(self.ops[thread.op], thread.tenant, job)
 
     def log_job(self, tenant: int, number: int) -> None:
         """A job has completed."""

@@ -6,6 +6,7 @@ graphs' branches are no streams of the program.
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers.graphs import Node, graphs_of
 from gpusched_env.workload.importers.names import short_name, with_digest
 from gpusched_env.workload.importers.ordering import Action
+from gpusched_env.workload.importers.overlapping import leave_out_overlap
 from gpusched_env.workload.importers.program import ImportedOp, Iteration, iterations
 from gpusched_env.workload.importers.recording import DeviceEvent, LaunchShape, Recording
 from gpusched_env.workload.kernel import Kernel
@@ -59,6 +61,12 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
     graphs, launches = graphs_of([op.action for op in _in_order(found) if op.action and op.kind is OpKind.GRAPH])
     tables = _Tables(rows, launches, _streams(found))
     nodes = tuple(tuple(tables.node(node) for node in graph) for graph in graphs)
+    idle = IdleGpu(gpu)
+
+    def alone_us(iteration: Iteration) -> float:
+        return idle.play(recorded_threads(tables.variant(iteration), nodes, gpu.timing)).host_us
+
+    overlaps_us = [leave_out_overlap(iteration, functools.partial(alone_us, iteration)) for iteration in found]
     variants = [tables.variant(iteration) for iteration in found]
     factors = [1.0] * len(found)
     notes = [f"{recording.recorder} on {recording.gpu.name or gpu.name}", *recording.notes]
@@ -71,6 +79,12 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
     added = sum(not iteration.closed for iteration in found)
     if added:
         notes.append(f"closing synchronisation added to {added} of {counted(len(found), 'iteration')}")
+    if any(overlaps_us):
+        overlapping = f"{sum(us > 0.0 for us in overlaps_us)} of {counted(len(found), 'iteration')}"
+        notes.append(
+            f"{sum(overlaps_us) / 1e3:.4g} ms of host work left out in {overlapping}: it passed while the device was "
+            "busy with the one before"
+        )
     known = sum(event.reads is not None for event in recording.events)
     if known:
         notes.append(f"memory known of {known} of {len(recording.events)} kernels, copies and memsets")

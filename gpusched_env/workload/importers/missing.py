@@ -7,6 +7,10 @@
   inferred (:mod:`~gpusched_env.workload.importers.program`).
 * Work that begins and ends at time 0 has no times (CUPTI's mark). It takes as long as others of its kind, behind its
   call and the work before it.
+* A launch that was issued, and the next node of a graph, start within microseconds on a device that does nothing. Where
+  they start later (:data:`UNSEEN_US`), the device did something that the profiler did not record, or waited for
+  something outside (a function of the host, another process). In its place is a memset of no bytes, which takes as long
+  and keeps nothing busy.
 * Registers that are not recorded are those of another kernel of that name, else :data:`UNKNOWN_REGISTERS`.
 """
 
@@ -22,10 +26,17 @@ from dataclasses import replace
 from typing import Final
 
 from gpusched_env.errors import InputError
-from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording
+from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording, launches_graph
+from gpusched_env.workload.workload import OpKind
 
 UNKNOWN_REGISTERS: Final = 32
 """What a thread may have without limiting how many are resident: 65,536 registers for 2,048 threads."""
+
+UNSEEN_US: Final = 100.0
+"""A device that is idle so long has not just taken its time (no launch of seven real recordings took more than 12 us to
+start; in an eighth, of which records are missing, more than half of an iteration are such gaps, of up to 65 ms)."""
+UNSEEN: Final = "not recorded"
+"""Name of the memsets in place of such work."""
 
 _COLLECTIVE = re.compile(r"nccl|rccl|nvshmem|cross_device_reduce", re.IGNORECASE)
 
@@ -47,6 +58,9 @@ def completed(recording: Recording, numbers: Collection[int]) -> Recording:
     if not any(event.shape is not None for event in timed):
         raise InputError(f"{recording.origin}: has no kernel that was launched in the recording; {recording.advice}")
     begun = max(0, len(recording.iterations) - len(iterations))
+    before = list(_before(recording, earlier, timed))
+    unseen = list(_unseen(before, timed))
+    gaps_ms = sum(event.duration_us for event in unseen) / 1e3
     notes = {
         "kernels, copies and memsets launched before the recording left out": len(earlier),
         "iteration left out, which began before the recording": begun,
@@ -56,10 +70,12 @@ def completed(recording: Recording, numbers: Collection[int]) -> Recording:
         "collectives as long as recorded: they wait for other GPUs, and cannot be replayed alone": sum(
             event.shape is not None and _COLLECTIVE.search(event.name) is not None for event in timed
         ),
+        f"gaps, {gaps_ms:.4g} ms in all, in which the device did nothing that was recorded, though there was work: "
+        "memsets of no bytes are in their place": len(unseen),
     }
     return replace(
         recording,
-        events=tuple(_with_registers([*_before(recording, earlier, timed), *timed])),
+        events=tuple(_with_registers([*before, *timed, *unseen])),
         iterations=tuple(iterations),
         notes=(*recording.notes, *(f"{count} {what}" for what, count in notes.items() if count)),
     )
@@ -112,6 +128,30 @@ def _before(recording: Recording, earlier: Collection[int], launched: Sequence[D
         begin_us = min(_first_us(recording, launched), *(mark.start_us for mark in recording.iterations), math.inf)
         call = HostCall("before the recording", begin_us - 1.0, 0.0, first.thread)
         yield from (replace(event, call=call) for event in recording.events if id(event) in earlier)
+
+
+def _unseen(before: Sequence[DeviceEvent], launched: Sequence[DeviceEvent]) -> Iterator[DeviceEvent]:
+    """What the device did of the recording while it seems to have been idle, and was not waiting for the host.
+
+    The next node of a graph does not wait for copies and collectives beside it, which leave it most of the device.
+    """
+    done_us = computed_us = -math.inf
+    graphs_us: dict[HostCall, float] = {}
+    """When each graph was done with what of it had started."""
+    of_before = set(map(id, before))
+    for event in sorted([*before, *launched], key=lambda event: event.start_us):
+        call = event.call
+        if call is not None and id(event) not in of_before and done_us > -math.inf:
+            free_us = max(computed_us, graphs_us[call]) if call in graphs_us else max(done_us, call.end_us)
+            if event.start_us - free_us > UNSEEN_US:
+                own = call if launches_graph(call.name) else replace(call, duration_us=0.0)
+                gap_us = event.start_us - free_us
+                yield DeviceEvent(OpKind.MEMSET, UNSEEN, free_us, gap_us, event.stream, own, event.number)
+        done_us = max(done_us, event.end_us)
+        if event.shape is not None and not _COLLECTIVE.search(event.name):
+            computed_us = max(computed_us, event.end_us)
+        if call is not None and launches_graph(call.name):
+            graphs_us[call] = max(graphs_us.get(call, event.end_us), event.end_us)
 
 
 def _untimed(event: DeviceEvent) -> bool:

@@ -37,6 +37,8 @@ class ImportedOp:
 
     kind: OpKind
     host_us: float
+    ahead_us: float
+    """Of that, while the device was still busy with what was launched before the iteration."""
     stream: int | None
     """As recorded; ``None`` for what concerns no stream."""
     action: Action | None
@@ -125,10 +127,13 @@ def _iteration(
     if not any(event.kind is OpKind.KERNEL for action in own for event in action.events):
         return None
     kept, left_out = _kept(own)
+    device_end_us = max(action.end_us for action in own if action.events)
+    # What was launched before may keep the device busy: that is no time of this iteration.
+    begins_us = min(max(mark.start_us, own[0].busy_until_us), device_end_us)
     walks = []
     for row in range(1 + max(programs.values())):
         calls_us = sorted(action.call.start_us for action in own if programs[action.call.thread] == row)
-        walks.append(_Walk(_paid(recording.overheads, calls_us), timing, mark.start_us))
+        walks.append(_Walk(_paid(recording.overheads, calls_us), timing, mark.start_us, begins_us))
     for action in own:
         walk = walks[programs[action.call.thread]]
         if action.kind is OpKind.RECORD or action.kind is OpKind.WAIT:
@@ -139,9 +144,6 @@ def _iteration(
         else:
             walk.synchronise(action, kept=action in kept)
     main = walks[0]
-    device_end_us = max(action.end_us for action in own if action.events)
-    # What was launched before may keep the device busy: that is no time of this iteration.
-    begins_us = min(max(mark.start_us, own[0].busy_until_us), device_end_us)
     # Alone in its stream, whatever the host synchronises with is all there is.
     closed = bool(main.ops) and main.ops[-1].kind in _SYNCS
     closed = closed and (main.ops[-1].kind is OpKind.SYNC or device_end_us <= main.closed_us)
@@ -192,14 +194,15 @@ def _kept(own: Sequence[Action]) -> tuple[set[Action], int]:
 class _Walk:
     """Follows the host through its calls."""
 
-    def __init__(self, overheads: Sequence[HostCall], timing: Timing, start_us: float) -> None:
+    def __init__(self, overheads: Sequence[HostCall], timing: Timing, start_us: float, begins_us: float) -> None:
         self.ops: list[ImportedOp] = []
         self.returned_us = start_us
         """When the previous operation returned."""
         self.closed_us = start_us
         """When the last synchronisation returned, as recorded."""
-        self._carried_us = 0.0
-        """Host time of calls that are no operation, for the next one."""
+        self._begins_us = begins_us
+        self._carried_us = self._ahead_us = 0.0
+        """Host time of calls that are no operation, for the next one, and how much of it before the device began."""
         self._overheads = [(o.start_us, o.end_us) for o in overheads]
         self._timing = timing
 
@@ -252,11 +255,12 @@ class _Walk:
         self, kind: OpKind, stream: int | None, action: Action | None, until_us: float, returned_us: float
     ) -> None:
         self._pass(until_us, returned_us)
-        self.ops.append(ImportedOp(kind, self._carried_us, stream, action))
-        self._carried_us = 0.0
+        self.ops.append(ImportedOp(kind, self._carried_us, self._ahead_us, stream, action))
+        self._carried_us = self._ahead_us = 0.0
 
     def _pass(self, until_us: float, returned_us: float) -> None:
         self._carried_us += self.elapsed(self.returned_us, until_us)
+        self._ahead_us += self.elapsed(self.returned_us, min(until_us, self._begins_us))
         # Calls of different threads may overlap: the host program's clock never runs back.
         self.returned_us = max(self.returned_us, returned_us)
 
@@ -277,6 +281,7 @@ def _forget_set_up(found: list[Iteration]) -> None:
             excess = op.host_us - max(other.threads[t][k].host_us for other in others)
             if excess > SET_UP_US:
                 op.host_us -= excess
+                op.ahead_us = min(op.ahead_us, op.host_us)
                 first.recorded_us -= excess if t == 0 else 0.0
 
 

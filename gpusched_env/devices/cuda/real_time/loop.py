@@ -17,8 +17,8 @@ from gpusched_env.devices.compiled.entry import report
 from gpusched_env.devices.compiled.interval import put_next_command, stand
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, IDLE, NONE
-from gpusched_env.devices.compiled.listing import list_dependencies, list_jobs, list_pending, list_running
-from gpusched_env.devices.compiled.views import fill_tenants, occupancy
+from gpusched_env.devices.compiled.listing import list_dependencies, list_pending, list_running
+from gpusched_env.devices.compiled.views import occupancy
 from gpusched_env.devices.cuda.real_time.driver import NOT_READY, SUCCESS, host_ns, query_stream
 from gpusched_env.devices.cuda.real_time.submitting import send
 from gpusched_env.devices.cuda.real_time.tables import (
@@ -41,6 +41,7 @@ from gpusched_env.devices.cuda.real_time.tables import (
     Queue,
     Table,
 )
+from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.scheduling.commands import WAITING
 
