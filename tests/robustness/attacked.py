@@ -31,7 +31,6 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.fleet.policy_file import read_fleet_policy
 from gpusched_env.agents.manifest import check_agent
 from gpusched_env.agents.shipped import FOLDER
-from gpusched_env.agents.task_queues.policy_file import read_form_policy
 from gpusched_env.agents.training import check_training
 from gpusched_env.agents.training.folder import check_kept, policy_file, read_config
 from gpusched_env.envs.env import GpuSchedulingEnv
@@ -47,6 +46,7 @@ from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import encode_curves, gather, read_curves
 from gpusched_env.experiments.results.figure import curves_svg
 from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
+from gpusched_env.games.task_queues.agents.policy_file import read_form_policy
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.scenario import load_scenario
