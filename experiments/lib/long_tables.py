@@ -54,11 +54,14 @@ def _cells(heads: Sequence[str], row: Row) -> dict[str, str]:
 
 
 def _distinct(heads: Sequence[str]) -> list[str]:
-    """Heads that a table has several times, behind the one of its own that they belong to."""
-    found, owner = [], ""
+    """Heads that a table has several times, behind the one of its own that they belong to; numbered if that has two."""
+    found: list[str] = []
+    owner = ""
     for head in heads:
         repeated = heads.count(head) > 1
-        found.append(f"{owner} {head}".strip() if repeated else head)
+        name = f"{owner} {head}".strip() if repeated else head
+        again = sum(other == name or other.startswith(f"{name} ") for other in found) if repeated else 0
+        found.append(f"{name} {again + 1}" if again else name)
         owner = owner if repeated else head
     return found
 
