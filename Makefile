@@ -35,7 +35,7 @@ SAMPLE ?= 16
 PAPERS := acs atos bwlock colocation-agent concurrency cusync eclip fikit fleet-agent fleet-blocks fleet-rates gpucolo \
 	gpucolo-fleet recordings shared-memory-agent spawn task-queue-agent
 
-.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results readme again replay-sample docs docs-serve reference clean
+.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results readme again replay-sample docs docs-serve reference architecture clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -53,6 +53,7 @@ help:
 	@echo "make replay-sample  plays some episodes of all result files again, others for each commit"
 	@echo "make docs       the site of the pages in docs, with a search, into $(DOCS_OUT)"
 	@echo "make reference  pages of environments, interface, scenarios and schedulers, as the site has them, into build/reference"
+	@echo "make architecture  the picture and tables of ARCHITECTURE.md and the layers of CONTRIBUTING.md, from the code"
 	@echo "make docs-serve the same, shown on http://localhost:$(DOCS_PORT)"
 	@echo "make clean      remove $(VENV) and everything that builds and tools left"
 
@@ -151,6 +152,9 @@ docs: $(VENV)/.docs $(EXECUTED)
 # The site has them without this.
 reference: install-dev
 	$(BIN)/python -m gpusched_env.experiments.reference build/reference
+
+architecture: install-dev
+	$(BIN)/python -m gpusched_env.experiments.reference.architecture
 
 docs-serve: docs
 	$(BIN)/python -m http.server --directory $(DOCS_OUT) $(DOCS_PORT)

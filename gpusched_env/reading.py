@@ -40,6 +40,8 @@ Duration = Annotated[float, Meta(gt=0, le=LONGEST_US)]
 Time = Annotated[float, Meta(ge=0, le=LONGEST_US)]
 """Microseconds that may be none."""
 
+GZIPPED = b"\x1f\x8b"
+"""How compressed content begins."""
 MOST_UNZIPPED = 2**30
 """Bytes: what a small file can expand to is refused before all of it is in memory."""
 MOST_TIMES = 64
@@ -131,7 +133,7 @@ def unzipped(data: bytes, where: str, most: int | None = None) -> bytes:
         InputError: damaged, truncated, or larger than ``most`` (:data:`MOST_UNZIPPED`) bytes; ``where`` names the file.
     """
     most = MOST_UNZIPPED if most is None else most
-    if data[:2] != b"\x1f\x8b":
+    if not data.startswith(GZIPPED):
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:

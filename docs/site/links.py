@@ -23,7 +23,12 @@ from sphinx.errors import ExtensionError
 ROOT = Path(__file__).resolve().parents[2]
 OUTWARD = re.compile(r"\]\(\.\./([^)#\s]+)(?:#[^)]*)?\)")
 """A link of a page in ``docs/`` to what is beside that folder."""
-PAGES = {"README.md": "start.md", "CONTRIBUTING.md": "contributing.md", "experiments/notebooks": "notebooks.md"}
+PAGES = {
+    "README.md": "start.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "experiments/notebooks": "notebooks.md",
+}
 """Pages of the site that stand for what is outside of ``docs/``."""
 DOWNLOADS = (".npz", ".gz")
 """Files that are there to be downloaded, not to be looked at."""

@@ -22,7 +22,8 @@ from sphinx.errors import ExtensionError
 from gpusched_env.experiments.reference.__main__ import PAGES
 
 FRONT = ROOT / "docs" / "README.md"
-RULES = ROOT / "CONTRIBUTING.md"
+TOP = {name: ROOT / f"{name.upper()}.md" for name in ("architecture", "contributing")}
+"""Pages whose text lies at the top of the checkout."""
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.DOTALL | re.MULTILINE)
 PAGE = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md\)")
 GENERATED = {"Reference": ["Command line <api/command-line>", "Python API <api/modules>"]}
@@ -47,9 +48,10 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
     if name == "index":
         source[0] = front_page()
         app.env.note_dependency(str(FRONT))
-    if name == "contributing":
-        source[0] = RULES.read_text(encoding="utf-8")
-        app.env.note_dependency(str(RULES))
+    if name in TOP:
+        text = TOP[name].read_text(encoding="utf-8")
+        source[0] = re.sub(r"\]\((?!https?:|#|docs/)", "](../", text).replace("](docs/", "](")
+        app.env.note_dependency(str(TOP[name]))
     if name in PAGES:
         source[0] = PAGES[name]()
     if name == "notebooks":
