@@ -210,10 +210,9 @@ def _policies(scenarios: Sequence[str | Scenario], schedulers: Sequence[str]) ->
     """Of trained schedulers, by scenario."""
     found: dict[str, dict[str, str]] = {}
     for scenario in scenarios:
-        name = scenario if isinstance(scenario, str) else scenario.name
         for scheduler in filter(is_learned, schedulers):
             file = learned_file(scheduler) or shipped_file(load_scenario(scenario))
-            found.setdefault(name, {})[scheduler] = file_hash(file)
+            found.setdefault(scenario if isinstance(scenario, str) else scenario.name, {})[scheduler] = file_hash(file)
     return found
 
 
