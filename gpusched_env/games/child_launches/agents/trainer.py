@@ -24,7 +24,7 @@ class LaunchTrainer:
         """Whatever could be wrong is found when the configuration is made."""
 
     def judge(self, config: LaunchTraining) -> Judge:
-        from gpusched_env.games.child_launches.agents.training import LaunchJudge
+        from gpusched_env.games.child_launches.training import LaunchJudge
 
         return LaunchJudge(config)
 
@@ -35,7 +35,7 @@ class LaunchTrainer:
         teacher: Callable[[], Scheduler] | None,
         state: dict[str, Any] | None,
     ) -> int:
-        from gpusched_env.games.child_launches.agents.training import evolve_launches
+        from gpusched_env.games.child_launches.training import evolve_launches
 
         return evolve_launches(course, config, state)
 

@@ -32,7 +32,7 @@ from gpusched_env.games.child_launches.experiments.speedups import speedup_text
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
-    from gpusched_env.games.child_launches.agents.training import Application
+    from gpusched_env.games.child_launches.training import Application
 
 PLAY: Final = (
     *(
@@ -72,7 +72,7 @@ class ChildLaunches:
 
     def mean(self, costs: Sequence[float]) -> float:
         """Geometric: costs are ratios."""
-        from gpusched_env.games.child_launches.agents.training import geometric_mean
+        from gpusched_env.games.child_launches.training import geometric_mean
 
         return geometric_mean(costs)
 
@@ -97,7 +97,7 @@ class ChildLaunches:
 
     def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
         """On the first random applications that are no larger than those that agents are trained on."""
-        from gpusched_env.games.child_launches.agents.training import applications
+        from gpusched_env.games.child_launches.training import applications
 
         names = honest_launch_names(hardware=False) if schedulers is None else schedulers
         ranges = {name: ranges_of(make_launch_scheduler(name)) for name in names}
@@ -125,7 +125,7 @@ class ChildLaunches:
         return honest_launch_names(hardware=False)
 
     def validation(self, config: LaunchTraining) -> Validation:
-        from gpusched_env.games.child_launches.agents.training import validation_applications
+        from gpusched_env.games.child_launches.training import validation_applications
 
         found = validation_applications(config)
         return Validation(

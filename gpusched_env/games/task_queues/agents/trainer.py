@@ -24,7 +24,7 @@ class FormTrainer:
         """Whatever could be wrong is found when the configuration is made."""
 
     def judge(self, config: FormTraining) -> Judge:
-        from gpusched_env.games.task_queues.agents.training import FormJudge
+        from gpusched_env.games.task_queues.training import FormJudge
 
         return FormJudge(config)
 
@@ -35,7 +35,7 @@ class FormTrainer:
         teacher: Callable[[], Scheduler] | None,
         state: dict[str, Any] | None,
     ) -> int:
-        from gpusched_env.games.task_queues.agents.training import FormLearner
+        from gpusched_env.games.task_queues.training import FormLearner
 
         learner = FormLearner(course, config, state)
         learner.run()

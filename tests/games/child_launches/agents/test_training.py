@@ -18,10 +18,10 @@ from gpusched_env.experiments.results.curves import gather
 from gpusched_env.games.child_launches.agents.config import LaunchTraining
 from gpusched_env.games.child_launches.agents.learned import LearnedLaunches
 from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
-from gpusched_env.games.child_launches.agents.training import geometric_mean, validation_applications
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
 from gpusched_env.games.child_launches.scheduler import run_application
+from gpusched_env.games.child_launches.training import geometric_mean, validation_applications
 from gpusched_env.games.child_launches.transformations import Transformations
 from tests.refusals import refused
 

@@ -21,7 +21,10 @@ from gpusched_env.experiments.results.curves import gather
 from gpusched_env.games.task_queues.agents.config import FormTraining
 from gpusched_env.games.task_queues.agents.learned import LearnedForms
 from gpusched_env.games.task_queues.agents.rule import SHAPES
-from gpusched_env.games.task_queues.agents.training import (
+from gpusched_env.games.task_queues.devices import make_task_device
+from gpusched_env.games.task_queues.environment.env import FORMS
+from gpusched_env.games.task_queues.session import run_tasks_of
+from gpusched_env.games.task_queues.training import (
     OVERFLOWED,
     Tried,
     fitted,
@@ -29,9 +32,6 @@ from gpusched_env.games.task_queues.agents.training import (
     random_tasks,
     validation_seeds,
 )
-from gpusched_env.games.task_queues.devices import make_task_device
-from gpusched_env.games.task_queues.environment.env import FORMS
-from gpusched_env.games.task_queues.session import run_tasks_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
