@@ -21,7 +21,6 @@ from gpusched_env.experiments.commands import (
     calibrate,
     compare,
     demo,
-    fleet,
     fuzz,
     import_steps,
     import_trace,
@@ -36,6 +35,7 @@ from gpusched_env.experiments.commands import (
     tune,
     validate,
 )
+from gpusched_env.scenarios.games import load_room, places_of
 
 ADDRESS_SPACE_BYTES = 1 << 30
 """With less, the libraries below (BLAS, Arrow, LLVM) wait forever or crash before anything can be said."""
@@ -53,14 +53,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 # In this order, the groups of the help are.
+for group in (demo, compare, rank, tune, train, sweep):
+    group.register(app)
+for place in places_of("command").values():
+    load_room(place)(app)
 for group in (
-    demo,
-    compare,
-    rank,
-    tune,
-    train,
-    sweep,
-    fleet,
     import_steps,
     import_trace,
     listings,

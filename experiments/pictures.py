@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from gpusched_env.display.picture import FONT, WIDTH
-from gpusched_env.envs.fleet.features import FleetFeature
 from gpusched_env.experiments.api import run_episode
 from gpusched_env.scenarios.games import load_room, places_of
 from gpusched_env.scenarios.scenario import scenario_names
@@ -56,7 +54,6 @@ SHOTS = {
     "Toy": Shot("sjf", 0.52),
 }
 """By scenario."""
-FLEET = "Fleet"
 
 
 def shoot(name: str, shot: Shot, path: Path) -> None:
@@ -66,19 +63,6 @@ def shoot(name: str, shot: Shot, path: Path) -> None:
     title = f"{name}, scheduled by {shot.scheduler}"
     episode.animate(path, window_us=(shot.from_ms * 1e3, until_us), frames=shot.frames, frames_per_s=8.0, title=title)
     print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
-
-
-def shoot_fleet(path: Path) -> None:
-    """Play a day of a fleet, where each job goes to the fullest GPU on which it disturbs nobody."""
-    env = gym.make("gpusched_env:gpusched/Fleet-v0", problem="burst", render_mode="rgb_array")
-    observation, info = env.reset(seed=1)
-    over = False
-    while not over:
-        undisturbed = (observation[:, FleetFeature.PRESENT] == 1) & (observation[:, FleetFeature.DISTURBS] == 0)
-        action = int(np.argmax(undisturbed)) if undisturbed.any() else len(observation)
-        observation, _, over, _, info = env.step(action)
-    title = "A day of a fleet: jobs (grey), GPUs that they share (blue)"
-    uncover(env.render(), title, f"{info['time_us'] / 3.6e9:.0f} h", path)
 
 
 def uncover(picture: Any, title: str, end: str, path: Path) -> None:
@@ -105,7 +89,7 @@ def _page(drawn: Image.Image, width: int, title: str, end: str) -> Image.Image:
 def main(folder: Path, names: Sequence[str]) -> None:
     """Write the films of these scenarios, or all and the README's."""
     folder.mkdir(parents=True, exist_ok=True)
-    shots = {**{name: load_room(film) for name, film in places_of("film").items()}, FLEET: shoot_fleet}
+    shots = {**{name: load_room(film) for name, film in places_of("film").items()}}
     for name in names or [*SHOTS, *shots]:
         if name in shots:
             shots[name](folder / f"{name}.gif")

@@ -21,6 +21,8 @@ class Rooms:
     """A :class:`gpusched_env.agents.training.trainer.Trainer`."""
     game: str
     """A :class:`gpusched_env.experiments.games.game.Game`."""
+    command: str = ""
+    """A function that adds a command of its own to ``gpusched``."""
     film: str = ""
     """A function that writes the documentation's film of it to a path."""
     benchmarks: str = ""

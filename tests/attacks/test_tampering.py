@@ -13,21 +13,21 @@ import gymnasium
 import numpy as np
 import pytest
 
-from gpusched_env.baselines.fleet.packing import Packing
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.devices import make_device
 from gpusched_env.devices.cuda.device import RealDevice
-from gpusched_env.envs.fleet.env import FleetEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import IllegalCommand, InputError
-from gpusched_env.fleet.device import Fleet, run_fleet
-from gpusched_env.fleet.dispatcher import SHOWN, FleetView, Move, Place
 from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
 from gpusched_env.games.child_launches.scheduler import run_application
 from gpusched_env.games.child_launches.view import SPAWN
 from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, ParentKernel, looping
+from gpusched_env.games.fleet.baselines.packing import Packing
+from gpusched_env.games.fleet.device import Fleet, run_fleet
+from gpusched_env.games.fleet.dispatcher import SHOWN, FleetView, Move, Place
+from gpusched_env.games.fleet.environment.env import FleetEnv
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import TaskQueueEnv
 from gpusched_env.games.task_queues.form import Form
@@ -52,8 +52,8 @@ from tests.attacks.tampering import HUGE, tamper
 from tests.devices.cuda.toy_gpu import ToyGpu
 from tests.devices.problems import K
 from tests.devices.problems import problem as toy_problem
-from tests.fleet.test_fleet import ASKED, LATER, TRAINED
-from tests.fleet.test_fleet import problem as fleet_problem
+from tests.games.fleet.test_fleet import ASKED, LATER, TRAINED
+from tests.games.fleet.test_fleet import problem as fleet_problem
 from tests.refusals import refused
 from tests.scheduling.reach import reachable
 

@@ -14,7 +14,6 @@ from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
-from gpusched_env.experiments.fleet.dispatchers import new_dispatcher
 from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
@@ -24,6 +23,7 @@ from gpusched_env.experiments.lib.names import (
 )
 from gpusched_env.experiments.lib.trained import learned_file
 from gpusched_env.games.child_launches.experiments.schedulers import new_launch_scheduler
+from gpusched_env.games.fleet.experiments.dispatchers import new_dispatcher
 from gpusched_env.games.task_queues.experiments.schedulers import new_task_scheduler
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler

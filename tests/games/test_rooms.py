@@ -14,7 +14,7 @@ import pytest
 from gpusched_env.scenarios.games import GAMES
 
 ROOT = Path(__file__).resolve().parents[2]
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "docs", "results", "*.egg-info", ".*_cache")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "docs", "*.egg-info", ".*_cache")
 ROOMS = {name: place.split(".")[2] for name, place in GAMES.items()}
 """Folders by name."""
 EVERYTHING = """

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import strategies as st
 
 from gpusched_env.hardware import (
-    co_location,
     contention,
     matrix_products,
     placement,
@@ -116,20 +115,14 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
         )
     ),
     "host_copy_us": st.tuples(st.one_of(amount, some), some, some),
-    "activity": st.tuples(share, st.one_of(st.just(0.0), some), some),
-    "capped_speed": st.tuples(st.floats(0.01, 1.0), st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
-    "share_of_speed": st.tuples(some, st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
     "product_block_us": st.tuples(product_costs, divided, st.integers(1, 4)),
     "product_us": st.tuples(product_costs, divided, st.integers(1, 132)),
-    "iteration_stretch": st.tuples(share, some, st.one_of(st.just(0.0), some), some),
 }
 """Arguments by law."""
 
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for name, law in laws_of(
-        co_location, contention, matrix_products, placement, power, queues, shared_memory, tiles, timing
-    ):
+    for name, law in laws_of(contention, matrix_products, placement, power, queues, shared_memory, tiles, timing):
         if name not in NOT_LAWS:
             yield name, law
 

@@ -28,7 +28,6 @@ import yaml
 from typer.testing import CliRunner
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.fleet.policy_file import read_fleet_policy
 from gpusched_env.agents.manifest import check_agent
 from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.agents.training import check_training
@@ -45,6 +44,7 @@ from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import encode_curves, gather, read_curves
 from gpusched_env.experiments.results.figure import curves_svg
 from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
+from gpusched_env.games.fleet.agents.policy_file import read_fleet_policy
 from gpusched_env.games.task_queues.agents.policy_file import read_form_policy
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
@@ -52,9 +52,9 @@ from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.workload import encode_workload
 from tests.experiments import test_calibrate, test_carried, test_validate
 from tests.experiments.trainings import training
+from tests.games.fleet.workload import test_traces
 from tests.robustness.mutating import mutated
 from tests.workload.execution_traces import launched, node, operator, operators, tensor
-from tests.workload.fleet import test_traces
 from tests.workload.kineto_traces import call, kernel, mark, memcpy, write
 from tests.workload.nsys_exports import three_kernels
 

@@ -7,8 +7,11 @@ from typing import Final
 from gpusched_env.scenarios.games import Rooms
 
 ROOM: Final = Rooms(
-    env="gpusched_env.envs.fleet.env:FleetEnv",
-    trainer="gpusched_env.agents.fleet.trainer:TRAINER",
-    game="gpusched_env.experiments.fleet.game:GAME",
-    benchmarks="gpusched_env.experiments.benchmarks.fleets:BENCHMARKS",
+    env="gpusched_env.games.fleet.environment.env:FleetEnv",
+    trainer="gpusched_env.games.fleet.agents.trainer:TRAINER",
+    game="gpusched_env.games.fleet.experiments.game:GAME",
+    command="gpusched_env.games.fleet.experiments.command:register",
+    film="gpusched_env.games.fleet.experiments.film:shoot",
+    benchmarks="gpusched_env.games.fleet.experiments.benchmarks:BENCHMARKS",
+    papers="gpusched_env.games.fleet.papers",
 )

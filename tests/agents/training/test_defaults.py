@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpusched_env.agents.fleet.config import FleetTraining
-from gpusched_env.agents.fleet.learned import NAME as FLEET
-from gpusched_env.agents.fleet.learned import LearnedFleet
 from gpusched_env.agents.manifest import read_manifest
 from gpusched_env.agents.policy_file import kind
 from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy
@@ -21,6 +18,9 @@ from gpusched_env.agents.training.game_training import GameTraining, game_traini
 from gpusched_env.games.child_launches.agents.config import LaunchTraining
 from gpusched_env.games.child_launches.agents.learned import NAME as DYNAMIC_PARALLELISM
 from gpusched_env.games.child_launches.agents.learned import LearnedLaunches
+from gpusched_env.games.fleet.agents.config import FleetTraining
+from gpusched_env.games.fleet.agents.learned import NAME as FLEET
+from gpusched_env.games.fleet.agents.learned import LearnedFleet
 from gpusched_env.games.task_queues.agents.config import FormTraining
 from gpusched_env.games.task_queues.agents.learned import NAME as TASK_QUEUE
 from gpusched_env.games.task_queues.agents.learned import LearnedForms

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def _judge(config: LaunchTraining) -> Judge:
-    from gpusched_env.games.child_launches.agents.training import LaunchJudge
+    from gpusched_env.games.child_launches.training import LaunchJudge
 
     return LaunchJudge(config)
 
 
 def _learn(course: Course, config: LaunchTraining, state: dict[str, Any] | None) -> int:
-    from gpusched_env.games.child_launches.agents.training import evolve_launches
+    from gpusched_env.games.child_launches.training import evolve_launches
 
     return evolve_launches(course, config, state)
 

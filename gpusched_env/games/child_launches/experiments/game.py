@@ -20,7 +20,7 @@ from gpusched_env.games.child_launches.experiments.speedups import speedup_text
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
-    from gpusched_env.games.child_launches.agents.training import Application
+    from gpusched_env.games.child_launches.training import Application
 
 PLAY: Final = (
     *(
@@ -47,7 +47,7 @@ class ChildLaunches(OwnGame):
 
     def mean(self, costs: Sequence[float]) -> float:
         """Geometric: costs are ratios."""
-        from gpusched_env.games.child_launches.agents.training import geometric_mean
+        from gpusched_env.games.child_launches.training import geometric_mean
 
         return geometric_mean(costs)
 
@@ -56,7 +56,7 @@ class ChildLaunches(OwnGame):
 
     def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
         """On the first random applications that are no larger than those that agents are trained on."""
-        from gpusched_env.games.child_launches.agents.training import applications
+        from gpusched_env.games.child_launches.training import applications
 
         found = applications(itertools.count(first_seed), seeds, LaunchTraining())
         return self.tuned_on(schedulers, [int(problem.name.rpartition("-")[2]) for problem, _ in found])
@@ -65,7 +65,7 @@ class ChildLaunches(OwnGame):
         return honest_launch_names(hardware=False)
 
     def validation(self, config: LaunchTraining) -> Validation:
-        from gpusched_env.games.child_launches.agents.training import validation_applications
+        from gpusched_env.games.child_launches.training import validation_applications
 
         found = validation_applications(config)
         return Validation(

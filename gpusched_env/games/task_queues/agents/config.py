@@ -9,7 +9,7 @@ from gpusched_env.agents.training.game_training import GameTraining
 
 
 class FormSettings(Values, frozen=True, kw_only=True):
-    """Of the fit (:mod:`gpusched_env.games.task_queues.agents.training`)."""
+    """Of the fit (:mod:`gpusched_env.games.task_queues.training`)."""
 
     episodes: Count = 50
     """Random problems that a round runs in every form."""

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def _judge(config: FormTraining) -> Judge:
-    from gpusched_env.games.task_queues.agents.training import FormJudge
+    from gpusched_env.games.task_queues.training import FormJudge
 
     return FormJudge(config)
 
 
 def _learn(course: Course, config: FormTraining, state: dict[str, Any] | None) -> int:
-    from gpusched_env.games.task_queues.agents.training import learn_forms
+    from gpusched_env.games.task_queues.training import learn_forms
 
     return learn_forms(course, config, state)
 

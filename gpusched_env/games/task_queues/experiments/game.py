@@ -52,7 +52,7 @@ class TaskQueues(OwnGame):
         return honest_task_names()
 
     def validation(self, config: FormTraining) -> Validation:
-        from gpusched_env.games.task_queues.agents.training import validation_seeds
+        from gpusched_env.games.task_queues.training import validation_seeds
 
         seeds = validation_seeds(config)
         return Validation(

@@ -20,6 +20,7 @@ from gpusched_env.games.child_launches.agents.policy_file import read_launch_pol
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
 from gpusched_env.games.child_launches.scheduler import run_application
+from gpusched_env.games.child_launches.training import geometric_mean, validation_applications
 from gpusched_env.games.child_launches.transformations import Transformations
 from tests.refusals import refused
 
@@ -53,7 +54,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
 
 
 def test_it_begins_with_spawn_and_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> None:
-    from gpusched_env.games.child_launches.agents.training import geometric_mean, validation_applications
 
     trained, out = whole
     applications = validation_applications(small())
@@ -99,7 +99,6 @@ def test_its_curves_and_its_agent_go_where_others_do(whole: tuple[Trained, Path]
 
 
 def test_validation_applications_are_small_enough_and_others_than_those_of_training() -> None:
-    from gpusched_env.games.child_launches.agents.training import validation_applications
 
     for problem, flat_ps in validation_applications(small()):
         assert problem.asking <= 1500
@@ -108,7 +107,6 @@ def test_validation_applications_are_small_enough_and_others_than_those_of_train
 
 
 def test_applications_are_compiled_in_training_and_baselines_have_them_as_they_are_written(tmp_path: Path) -> None:
-    from gpusched_env.games.child_launches.agents.training import validation_applications
 
     program = {"coarsening": 8, "aggregated": True}
     config = small(program=program, timesteps=1)

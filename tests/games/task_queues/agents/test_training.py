@@ -52,7 +52,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
 
 
 def test_it_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> None:
-    from gpusched_env.games.task_queues.agents.training import random_tasks, validation_seeds
+    from gpusched_env.games.task_queues.training import random_tasks, validation_seeds
 
     trained, out = whole
     costs = []
@@ -99,7 +99,7 @@ def test_settings_are_checked() -> None:
 
 def test_the_fit_finds_what_depends_on_the_graph() -> None:
     """Large searches are quickest in form 5, small ones in form 16: the next to the usual one costs twice as much."""
-    from gpusched_env.games.task_queues.agents.training import Tried, fitted
+    from gpusched_env.games.task_queues.training import Tried, fitted
 
     rng = np.random.default_rng(0)
     tried = []
@@ -114,7 +114,7 @@ def test_the_fit_finds_what_depends_on_the_graph() -> None:
 
 
 def test_an_overflow_costs_more_than_any_run() -> None:
-    from gpusched_env.games.task_queues.agents.training import OVERFLOWED, play_tasks, random_tasks
+    from gpusched_env.games.task_queues.training import OVERFLOWED, play_tasks, random_tasks
 
     tasks = next(tasks for tasks in map(random_tasks, range(99)) if tasks.problem.application == "colouring")
     full = replace(tasks.problem, capacity=len(tasks.problem.graph.degree))

@@ -1,1 +1,0 @@
-"""A fleet of GPUs under one clock: jobs from outside, which a dispatcher places and moves."""

@@ -1,0 +1,1 @@
+"""Laws of jobs that share one GPU of a fleet."""

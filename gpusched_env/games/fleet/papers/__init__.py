@@ -1,0 +1,1 @@
+"""Papers about fleets: a module or a folder each, as in :mod:`gpusched_env.experiments.papers`."""

@@ -1,0 +1,1 @@
+"""What a fleet does between two reports, compiled."""
