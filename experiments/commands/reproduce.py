@@ -53,6 +53,8 @@ def reproduce(
         beside = {f"{name}-{picture}.svg": content for picture, content in result.pictures().items()} if folders else {}
         for attachment, rows in result.attachments().items() if folders else ():
             beside[f"{name}-{attachment}.csv"] = rows.to_csv(index=False, float_format="%.6g").encode()
+        if folders and result.below():
+            beside[f"{name}-tables.csv"] = result.tables_csv().encode()
         for folder in folders:
             for file, content in beside.items():
                 write_file(folder / file, content, f"{file} beside --docs")

@@ -212,7 +212,7 @@ def _policies(scenarios: Sequence[str | Scenario], schedulers: Sequence[str]) ->
     for scenario in scenarios:
         for scheduler in filter(is_learned, schedulers):
             file = learned_file(scheduler) or shipped_file(load_scenario(scenario))
-            found.setdefault(getattr(scenario, "name", scenario), {})[scheduler] = file_hash(file)
+            found.setdefault(scenario if isinstance(scenario, str) else scenario.name, {})[scheduler] = file_hash(file)
     return found
 
 

@@ -7,16 +7,18 @@ dataclass of figures.
 
 from __future__ import annotations
 
+import re
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gpusched_env import __version__
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.judged import JudgedResult, Simulation, run_cells
+from gpusched_env.experiments.lib.long_tables import tables_csv
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.verdicts import Judged, record
 from gpusched_env.experiments.lib.workers import Progress
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from gpusched_env.display.frame import DataFrame
+
+
+PICTURE: Final = re.compile(r"^!\[[^\]]*\]\([^)]*\)$", flags=re.MULTILINE)
 
 
 class Reproduction(JudgedResult):
@@ -90,6 +95,31 @@ class Reproduction(JudgedResult):
         """Figures of the tables, for JSON; by default all that was simulated, with the checks."""
         cells = [{"cell": record(cell), "figures": record(found)} for cell, found in self.runs.items()]
         return {"checks": [record(check) for check in self.checks()], "runs": cells}
+
+    def lead(self) -> Table:
+        """The table that the page shows: the first one."""
+        first = self._filled()[0]
+        return replace(first, note=PICTURE.sub("", first.note).strip())
+
+    def below(self) -> list[Table]:
+        """All others, which are long, or say more than most want to know."""
+        return self._filled()[1:]
+
+    def shown(self) -> list[str]:
+        """Pictures of the page, as Markdown; notes of tables have them."""
+        return [found for table in self._filled() for found in PICTURE.findall(table.note)]
+
+    def remarks(self) -> list[tuple[str, str]]:
+        """What there is to say of the tables that the page does not show, by their titles."""
+        notes = [(table.title, PICTURE.sub("", table.note)) for table in self.below()]
+        return [(title, " ".join(note.split())) for title, note in notes if note.strip()]
+
+    def tables_csv(self) -> str:
+        """The tables that the page does not show, one below the other."""
+        return tables_csv([({"table": table.title}, table) for table in self.below()])
+
+    def _filled(self) -> list[Table]:
+        return [table for table in (*self.tables(), *self.details()) if table.rows]
 
     def of(self, kind: type) -> dict[Any, Any]:
         """The runs of one kind of cell."""

@@ -32,8 +32,8 @@ class Provenance(msgspec.Struct):
     platform: str
     versions: dict[str, str]
     made: Made = Made()
-    """Hashes of what the episodes were made by, as in results of rankings; of schedulers without a name of their own,
-    that is not known."""
+    """Hashes of what made the episodes, as in results of rankings and as it was when they were saved; that is not known
+    of schedulers without a name of their own."""
 
 
 class SchedulerResult(msgspec.Struct):

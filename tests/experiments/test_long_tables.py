@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.lib.long_tables import tables_csv
@@ -22,3 +25,14 @@ def test_a_renamed_heading_keeps_its_column() -> None:
     assert heading == "others' progress"
     table = Table("one", ["scheduler", heading], [["a", "0.75"]])
     assert tables_csv([({}, table)]).splitlines() == ["scheduler,best_effort", "a,0.75"]
+
+
+def test_heads_that_repeat_are_columns_of_their_own() -> None:
+    heads = ["mix", "gain", "gain", "requests", "gain", "energy", "gain", "against a", "against b", "seen_low"]
+    (row,) = csv.DictReader(
+        io.StringIO(tables_csv([({}, Table("", heads, [["1", "3", "4", "5", "+2%", "7", "-3%", "8", "9", "1"]]))]))
+    )
+    assert row == {
+        "mix": "1", "mix_gain": "3", "mix_gain_2": "4", "requests": "5", "requests_gain": "0.02", "energy": "7",
+        "energy_gain": "-0.03", "against_a": "8", "against_b": "9", "seen_low": "1",
+    }  # fmt: skip

@@ -34,7 +34,6 @@ from gpusched_env.agents.training import check_training
 from gpusched_env.agents.training.folder import check_kept, policy_file, read_config
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import MOST_LETTERS, GpuschedError
-from gpusched_env.experiments.calibrate.fit import fit
 from gpusched_env.experiments.calibrate.samples import read_recordings
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.compare import compare
@@ -306,7 +305,15 @@ def policies(folder: Path) -> None:
     check_agent(folder, "PriorityFill")
 
 
+def fitted(folder: Path) -> object:
+    """It loads SciPy."""
+    from gpusched_env.experiments.calibrate.fit import fit
+
+    return fit(read_recordings(folder).samples, load_gpu("h100-sxm"), simulate=False)
+
+
 # ---- fleets ---------------------------------------------------------------------------------------------
+
 
 SMALL = ("fleet", "--days", 0.02, "--gpus", 4, "--dispatchers", "first-fit")
 
@@ -336,7 +343,7 @@ ATTACKED: dict[str, Attacked] = {
     "validate": Attacked(write_pairs, validate),
     "calibrate": Attacked(
         write_samples,
-        lambda folder: fit(read_recordings(folder).samples, load_gpu("h100-sxm"), simulate=False),
+        fitted,
     ),
     "ranking": Attacked(write_ranking, rank_commands),
     "comparison": Attacked(write_comparison, report),

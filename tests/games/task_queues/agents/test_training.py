@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import read_config
 from gpusched_env.agents.training.game_training import game_training_of
-from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import gather
 from gpusched_env.games.task_queues.agents.config import FormTraining
@@ -24,14 +23,9 @@ from gpusched_env.games.task_queues.agents.rule import SHAPES
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import FORMS
 from gpusched_env.games.task_queues.session import run_tasks_of
-from gpusched_env.games.task_queues.training import (
-    OVERFLOWED,
-    Tried,
-    fitted,
-    play_tasks,
-    random_tasks,
-    validation_seeds,
-)
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.validation import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -58,6 +52,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
 
 
 def test_it_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> None:
+    from gpusched_env.games.task_queues.training import random_tasks, validation_seeds
+
     trained, out = whole
     costs = []
     for seed in validation_seeds(small()):
@@ -103,6 +99,8 @@ def test_settings_are_checked() -> None:
 
 def test_the_fit_finds_what_depends_on_the_graph() -> None:
     """Large searches are quickest in form 5, small ones in form 16: the next to the usual one costs twice as much."""
+    from gpusched_env.games.task_queues.training import Tried, fitted
+
     rng = np.random.default_rng(0)
     tried = []
     for _ in range(60):
@@ -116,6 +114,8 @@ def test_the_fit_finds_what_depends_on_the_graph() -> None:
 
 
 def test_an_overflow_costs_more_than_any_run() -> None:
+    from gpusched_env.games.task_queues.training import OVERFLOWED, play_tasks, random_tasks
+
     tasks = next(tasks for tasks in map(random_tasks, range(99)) if tasks.problem.application == "colouring")
     full = replace(tasks.problem, capacity=len(tasks.problem.graph.degree))
     assert play_tasks(np.zeros(SHAPES["value"], np.float32), tasks._replace(problem=full)).cost == OVERFLOWED
