@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from gpusched_env.agents.training.config import Training
 from gpusched_env.scenarios.games import load_room, rooms_of
@@ -52,6 +53,33 @@ class Trainer(Protocol[C]):
             InputError: why it cannot.
         """
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleTrainer(Generic[C]):
+    """The :class:`Trainer` of a game whose policies are the weights of one rule."""
+
+    config: type[C]
+    read: Callable[[Path], object]
+    """Reads the file of a policy, checked."""
+    judging: Callable[[C], Judge]
+    """Plays the episodes of validations."""
+    learning: Callable[[Course, C, dict[str, Any] | None], int]
+    """Trains, by course, configuration and state, and gives the number of decisions."""
+
+    def check(self, config: C) -> None:
+        """Whatever could be wrong is found when the configuration is made."""
+
+    def judge(self, config: C) -> Judge:
+        return self.judging(config)
+
+    def learn(
+        self, course: Course, config: C, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
+    ) -> int:
+        return self.learning(course, config, state)
+
+    def check_policy(self, path: Path, name: str) -> None:
+        self.read(path)
 
 
 def trainer_of(problem: object) -> Trainer[Any]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from gpusched_env.experiments.live.result import Live
     from gpusched_env.experiments.validate.results import Validation
 
+PAIRS = "pairs beside --docs"
+
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
@@ -78,12 +80,14 @@ def validate(
     if len(what) != 1 or gpu is None:
         raise InputError("recordings are those of one folder and of a GPU, which --gpu names; --live takes scenarios")
     home = out if out is not None else free_folder(Path("results/validation"))
-    targets = (("--out", home / "validation.html"), ("--json", json), ("--docs", docs))
+    pairs = None if docs is None else docs.with_name(f"{docs.stem}-pairs.csv")
+    targets = (("--out", home / "validation.html"), ("--json", json), ("--docs", docs), (PAIRS, pairs))
     with writing(*targets, overwrite=overwrite) as write:
         validation = _recordings(Path(what[0]), gpu, ablation, workers)
         write("--out", page.html(validation))
         write("--json", validation.as_dict)
-        write("--docs", validation.markdown)
+        write("--docs", lambda: validation.markdown("" if pairs is None else pairs.name))
+        write(PAIRS, validation.pairs_csv)
     typer.echo(f"Written to {home / 'validation.html'}")
     typer.echo(validation.summary_line())
     raise typer.Exit(0 if validation.holds else 1)

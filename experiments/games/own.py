@@ -93,6 +93,8 @@ class OwnGame(ABC):
     named: ClassVar[NamedSchedulers[Any]]
     ranked_on: ClassVar[tuple[str, ...]]
     """Names of the problems of rankings."""
+    drawn: ClassVar[str]
+    """Name of random problems, on which options are searched."""
     play: ClassVar[tuple[str, ...]]
     """Modules that play an episode."""
     training: ClassVar[type[GameTraining]]
@@ -138,12 +140,16 @@ class OwnGame(ABC):
             schedulers=names, grid=self._grid(self.ranked_on), made=self._made(made, weights={name: weights})
         )
 
-    def tuned_on(self, problem: str, schedulers: Sequence[str] | None, seeds: list[int]) -> TunedField:
-        """Whose options are searched on the problems that seeds draw, by the problem's name."""
+    def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
+        """On random problems."""
+        return self.tuned_on(schedulers, list(range(first_seed, first_seed + seeds)))
+
+    def tuned_on(self, schedulers: Sequence[str] | None, seeds: list[int]) -> TunedField:
+        """Whose options are searched, on the random problems that seeds draw."""
         by_hand = self.schedulers
         names = self.baselines(None) if schedulers is None else schedulers
         return TunedField(
-            grid=self._grid((problem,)),
+            grid=self._grid((self.drawn,)),
             seeds=seeds,
             ranges={name: ranges_of(by_hand.make(name)) for name in names},
             defaults={name: by_hand.options(name) for name in names},

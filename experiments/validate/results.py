@@ -13,6 +13,7 @@ from gpusched_env import __version__
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.graph_pairs import GraphPair
 from gpusched_env.experiments.lib.judged import JudgedResult
+from gpusched_env.experiments.lib.long_tables import tables_csv
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.verdicts import record
 from gpusched_env.experiments.validate.controls import Predicted
@@ -197,8 +198,19 @@ class Validation(JudgedResult):
             "holds": self.holds,
         }
 
-    def markdown(self) -> str:
-        return page("validation.md.j2", validation=self, transfer=TRANSFER, calibrated=CALIBRATED_ON, draws=DRAWS)
+    def markdown(self, pairs: str = "validation-pairs.csv") -> str:
+        """The page; ``pairs``: the file of :meth:`pairs_csv`, relative to it."""
+        constants = {"transfer": TRANSFER, "calibrated": CALIBRATED_ON, "draws": DRAWS}
+        return page("validation.md.j2", validation=self, pairs=pairs, **constants)
+
+    def pairs(self) -> Table | None:
+        """Every pair of networks, if there are any."""
+        return next((table for table in self.tables() if table.title == EVERY_PAIR and table.rows), None)
+
+    def pairs_csv(self) -> str:
+        """The same as CSV; nothing without any."""
+        table = self.pairs()
+        return "" if table is None else tables_csv([({}, table)])
 
     def outcome(self) -> str:
         """What came out, what did not, and why: what the page begins with."""

@@ -33,6 +33,7 @@ def test_heads_that_repeat_are_columns_of_their_own() -> None:
         io.StringIO(tables_csv([({}, Table("", heads, [["1", "3", "4", "5", "+2%", "7", "-3%", "8", "9", "1"]]))]))
     )
     assert row == {
-        "mix": "1", "mix_gain": "3", "mix_gain_2": "4", "requests": "5", "requests_gain": "0.02", "energy": "7",
-        "energy_gain": "-0.03", "against_a": "8", "against_b": "9", "seen_low": "1",
+        "mix": "1", "mix_gain": "3", "mix_gain_2": "4", "requests": "5", "requests_gain": "0.02",
+        "energy": "7", "energy_gain": "-0.03",
+        "against_a": "8", "against_b": "9", "seen_low": "1",
     }  # fmt: skip

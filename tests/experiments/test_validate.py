@@ -210,6 +210,7 @@ def test_the_command_writes_data_and_page(validate: Callable[..., Result], tmp_p
     result = validate("--docs", str(tmp_path / "v.md"), "--ablation")
     assert result.exit_code == 0, result.output
     data = json.loads((tmp_path / "v.json").read_text())
+    assert not (tmp_path / "v-pairs.csv").exists(), "no networks were recorded"
     last = result.output.strip().splitlines()[-1]
     assert last.startswith("OK: validation on h100-sxm: 3 of 3 errors within limits; worst pairs, ")
     pairs = data["pairs"]
@@ -307,10 +308,10 @@ def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.Mon
     assert [(pair["foreground"]["error"], pair["background"]["error"]) for pair in data["each"]] == [(0.0, 0.5)] * 2
     assert data["slowdown_error"]["median"] == 0.25
     page = validation.markdown()
-    assert (
-        "| alexnet_infer_b1 beside alexnet_infer_b1 | priority | 2.00 | 2.00 | +0.0% | 3.00 | 2.00 | +50.0% |" in page
-    )
+    assert "[Every pair of networks](validation-pairs.csv)" in page
     assert "0 of 4 recorded ones are below 1" in page
+    assert "| priority |" not in page
+    assert "alexnet_infer_b1 beside alexnet_infer_b1,priority,2.00,2.00,0,3.00,2.00,0.5" in validation.pairs_csv()
 
 
 def test_workers_find_the_same(folder: Path) -> None:

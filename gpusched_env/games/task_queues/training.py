@@ -169,6 +169,13 @@ class FormLearner:
         self._course.board.scalars(figures, self.timesteps)
 
 
+def learn_forms(course: Course, config: FormTraining, state: dict[str, Any] | None) -> int:
+    """See :attr:`gpusched_env.agents.training.trainer.RuleTrainer`."""
+    learner = FormLearner(course, config, state)
+    learner.run()
+    return learner.timesteps
+
+
 def fitted(tried: Sequence[Tried], sharpness: float, penalty: float, steps: int) -> tuple[NDArray[np.float32], float]:
     """Weights of the rule, and the mean excess over the quickest form with which it goes by them.
 

@@ -41,6 +41,7 @@ class ChildLaunches(OwnGame):
     named = NAMED
     task = staticmethod(run_launch_cell)
     ranked_on = SUITE
+    drawn = RANDOM
     play = PLAY
     training = LaunchTraining
 
@@ -58,7 +59,7 @@ class ChildLaunches(OwnGame):
         from gpusched_env.games.child_launches.training import applications
 
         found = applications(itertools.count(first_seed), seeds, LaunchTraining())
-        return self.tuned_on(RANDOM, schedulers, [int(problem.name.rpartition("-")[2]) for problem, _ in found])
+        return self.tuned_on(schedulers, [int(problem.name.rpartition("-")[2]) for problem, _ in found])
 
     def baselines(self, config: Any) -> list[str]:
         return honest_launch_names(hardware=False)
