@@ -159,6 +159,7 @@ def compare(
         block_runs=block_runs,
         own_workloads=own_workloads,
         clairvoyant=frozenset(name for name, source in sources.items() if sees_truth(source)),
+        named=frozenset(name for name, source in sources.items() if name == source),
     )
 
 

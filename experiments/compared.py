@@ -29,6 +29,7 @@ from gpusched_env.experiments.lib.statistics import (
     paired_difference,
     pooled_percentile,
 )
+from gpusched_env.experiments.ranking.made import Made
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.versions import versions
 
@@ -64,6 +65,10 @@ class ComparedRuns:
     versions: dict[str, str] = field(default_factory=versions)
     platform: str = field(default_factory=platform.platform)
     """What it ran with and on."""
+    named: frozenset[str] = frozenset()
+    """Schedulers that their names stand for, which classes and objects have not."""
+    made: Made | None = None
+    """Hashes of what its episodes were made by, where it was read from a file."""
 
     @property
     def schedulers(self) -> list[str]:

@@ -22,10 +22,11 @@ import typer
 
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.config import defaults_for
-from gpusched_env.agents.training.folder import RESULT, VALIDATION, LearningCurve
+from gpusched_env.agents.training.folder import RESULT, VALIDATION, LearningCurve, made_by
 from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.files import as_stored
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.ranking.made import Made, check_together
 from gpusched_env.reading import decoded, read_bytes, unzipped
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import scenario_names
@@ -51,6 +52,8 @@ class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
     decisions: int
     complete: bool
     """Or ended by the limit."""
+    made: Made = Made()
+    """Hashes of what made the training."""
 
     @property
     def change(self) -> float:
@@ -77,6 +80,7 @@ def found_in(folder: Path, name: str) -> DefaultTraining | None:
         best_after=best.timesteps,
         decisions=curve.validations[-1].timesteps,
         complete=(folder / RESULT).is_file(),
+        made=msgspec.convert(made_by(folder), Made),
     )
 
 
@@ -161,6 +165,7 @@ def main(
         print(f"{one.name}: {one.best:.4g}, {one.reference} {one.cost:.4g} ({one.change:+z.1%})")
     if results is not None:
         write(found, results)
+    check_together({str(out / one.name): one.made for one in found})
     if page_to is not None:
         page_to.write_text(page("default-trainings.md.j2", trainings=found), encoding="utf-8")
 

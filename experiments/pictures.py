@@ -13,10 +13,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from gpusched_env.display.picture import FONT, WIDTH
-from gpusched_env.display.words import time_text
 from gpusched_env.envs.fleet.features import FleetFeature
 from gpusched_env.experiments.api import run_episode
-from gpusched_env.scenarios.games import GAMES, load_room
+from gpusched_env.scenarios.games import load_room, places_of
 from gpusched_env.scenarios.scenario import scenario_names
 
 
@@ -57,7 +56,7 @@ SHOTS = {
     "Toy": Shot("sjf", 0.52),
 }
 """By scenario."""
-TASKS, FLEET = "TaskQueue", "Fleet"
+FLEET = "Fleet"
 
 
 def shoot(name: str, shot: Shot, path: Path) -> None:
@@ -67,19 +66,6 @@ def shoot(name: str, shot: Shot, path: Path) -> None:
     title = f"{name}, scheduled by {shot.scheduler}"
     episode.animate(path, window_us=(shot.from_ms * 1e3, until_us), frames=shot.frames, frames_per_s=8.0, title=title)
     print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
-
-
-def shoot_tasks(path: Path) -> None:
-    """Play a search that takes tasks from a queue, and uncover the picture of it from left to right."""
-    env = gym.make(
-        "gpusched_env:gpusched/TaskQueue-v0", problem="bfs-citation", interval_us=5.0, render_mode="rgb_array"
-    )
-    _, info = env.reset(seed=0)
-    over = False
-    while not over:
-        _, _, over, _, info = env.step(0)
-    title = "A search: queued tasks (orange), busy workers (blue)"
-    uncover(env.render(), title, time_text(info["time_us"]), path)
 
 
 def shoot_fleet(path: Path) -> None:
@@ -119,8 +105,7 @@ def _page(drawn: Image.Image, width: int, title: str, end: str) -> Image.Image:
 def main(folder: Path, names: Sequence[str]) -> None:
     """Write the films of these scenarios, or all and the README's."""
     folder.mkdir(parents=True, exist_ok=True)
-    films = {name: room.film for name, place in GAMES.items() if (room := load_room(place)).film}
-    shots = {**{name: load_room(film) for name, film in films.items()}, TASKS: shoot_tasks, FLEET: shoot_fleet}
+    shots = {**{name: load_room(film) for name, film in places_of("film").items()}, FLEET: shoot_fleet}
     for name in names or [*SHOTS, *shots]:
         if name in shots:
             shots[name](folder / f"{name}.gif")

@@ -8,17 +8,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
 from gpusched_env.agents.training import check_training, train
 from gpusched_env.agents.training.config import Training
+from gpusched_env.agents.training.folder import CONFIG, made_by
 from gpusched_env.agents.training.validation import Progress as TrainingProgress
 from gpusched_env.agents.training.validation import Watch
 from gpusched_env.display.words import counted, duration
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.terminal import Remaining, columns
+from gpusched_env.experiments.ranking.made import Made, made_by_training
 from gpusched_env.experiments.validation_baselines import baseline_costs
 from gpusched_env.versions import versions
 
@@ -33,6 +36,7 @@ def run_training(config: Training, out: Path, *, baselines: str, resume: bool, t
         teacher = functools.partial(new_scheduler, config.imitation.scheduler)
         teacher()
     check_training(config, out, resume=resume)
+    made = _made(config, out)
     costs = baseline_costs(config, baselines, out)
     with watching(config) as watch:
         trained = train(
@@ -40,7 +44,7 @@ def run_training(config: Training, out: Path, *, baselines: str, resume: bool, t
             out,
             teacher=teacher,
             baselines=costs,
-            provenance={"command": command, "versions": versions()},
+            provenance={"command": command, "versions": versions(), "made": msgspec.to_builtins(made)},
             resume=resume,
             trust=trust,
             watch=watch,
@@ -53,6 +57,16 @@ def run_training(config: Training, out: Path, *, baselines: str, resume: bool, t
         f"{counted(trained.timesteps, 'decision')}, after {duration(trained.train_s)}"
     )
     typer.echo(f"Written to {out}: {', '.join(sorted(found.name for found in out.iterdir()))}")
+
+
+def _made(config: Training, out: Path) -> Made:
+    """Of a training that may go on: nothing is known of one that went on with other sources."""
+    now = made_by_training(config)
+    if not (out / CONFIG).is_file() or (before := made_by(out)) == msgspec.to_builtins(now):
+        return now
+    why = "on other sources than those of now" if before else "on sources that are not known"
+    typer.secho(f"{out}: was trained {why}; its result will not say what made it", fg=typer.colors.YELLOW, err=True)
+    return Made()
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ import inspect
 import os
 import stat
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import IO, Any, Final
 
 from numba import config
 
+from gpusched_env.locks import LOCKS, hold
 from gpusched_env.numba_internals import (
     FunctionCache,
     as_bytes,
@@ -34,15 +34,6 @@ from gpusched_env.numba_internals import (
     types_key,
 )
 
-try:
-    import fcntl
-
-    LOCKS = True
-except ImportError:  # Of POSIX only: elsewhere each process compiles for itself.
-    LOCKS = False
-
-QUIETLY_S: Final = 1.0
-"""Waits for another process that are shorter are not worth a line."""
 HASH_BYTES: Final = hashlib.sha256().digest_size
 
 
@@ -151,11 +142,7 @@ class KeptFunctions(FunctionCache):
         if not LOCKS or folder is None or self._lock is not None:
             return
         with contextlib.suppress(OSError):
-            self._lock = (folder / f"{self._name}.lock").open("a+b")
-            _await(self._lock)
-            self._lock.truncate(0)
-            self._lock.write(b"%d" % os.getpid())
-            self._lock.flush()
+            self._lock = hold(folder / f"{self._name}.lock", _say_waiting)
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -196,18 +183,6 @@ def open_to_others(folder: Path) -> Path | None:
     return None
 
 
-def _await(lock: IO[bytes]) -> None:
-    until = time.monotonic() + QUIETLY_S
-    while time.monotonic() < until:
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(QUIETLY_S / 20)
-    lock.seek(0)
-    _say(f"waiting for process {lock.read().decode()}, which is compiling the same ...")
-    fcntl.flock(lock, fcntl.LOCK_EX)
-
-
 def _folders(source: Path) -> list[Path]:
     """Where files of functions of ``source`` are looked for; they are kept in the first that can be written."""
     below, at_home = cache_folders(source)
@@ -218,6 +193,10 @@ def _folders(source: Path) -> list[Path]:
 
 def _digest(key: bytes, content: bytes) -> bytes:
     return hashlib.sha256(hashlib.sha256(key).digest() + content).digest()
+
+
+def _say_waiting(process: str) -> None:
+    _say(f"waiting for process {process}, which is compiling the same ...")
 
 
 @functools.cache

@@ -1,14 +1,16 @@
-"""What a module can be built from: the sources of this package that it imports, directly or through others.
+"""Which sources something is made by: files with all that they import, directly or through others.
 
-Imports are found in the text, so that nothing has to be imported to find them. What is imported under a name made at
-run time is not found.
+Imports are found in the text: nothing has to be imported for that, nor parsed, which would take longer than the rest of
+a start. Those for type checkers do not count, nor those from outside the package, unless they are a user's own and no
+installed library. What is imported under a name made at run time is not found.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,36 +18,42 @@ ROOT: Final = Path(__file__).parent
 PACKAGE: Final = ROOT.name
 
 _IMPORTS: Final = re.compile(
-    rf"^([ \t]*)(?:from[ \t]+({PACKAGE}[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)|import[ \t]+({PACKAGE}[\w., \t]*))",
-    re.MULTILINE,
+    r"^([ \t]*)(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)|import[ \t]+([\w., \t]+))", re.MULTILINE
 )
 _NAMES: Final = re.compile(r"#[^\n]*|(\w+)(?:[ \t]+as[ \t]+\w+)?")
 
 
-def closure(modules: Iterable[str], *, at_once: bool = False) -> list[Path]:
-    """The source files of modules (``gpusched_env.hardware.solo``), of all that they import, and of the packages that
-    these lie in, sorted by name.
+def closure(
+    roots: Iterable[str | Path],
+    *,
+    at_once: bool = False,
+    apart: tuple[str, ...] = (),
+    known: frozenset[Path] = frozenset(),
+) -> list[Path]:
+    """The files of modules, of all that they import, and of the packages that imported ones lie in, by name.
+
+    Of such a package, what its functions import is not followed: those of some lead from one device to all others.
 
     Args:
+        roots: modules of this package (``gpusched_env.hardware.solo``), or files of a user.
         at_once: only what is imported when a module is, not what its functions import when they run.
+        apart: modules that do not count, with all below them.
+        known: files that do not count, nor what they import.
 
     Raises:
         FileNotFoundError: there is no such module.
     """
-    found: set[Path] = set()
-    ahead = list(modules)
-    for module in ahead:
-        if source(module) is None:
-            raise FileNotFoundError(f"no source of {module} under {ROOT}")
+    found: dict[Path, bool] = {}
+    ahead = [(_file(root), not at_once) for root in roots]
     while ahead:
-        module = ahead.pop()
-        path = source(module)
-        if path is None or path in found:
+        path, late = ahead.pop()
+        if path in known or (path in found and found[path] >= late):
             continue
-        found.add(path)
-        if module != PACKAGE:
-            # The package itself offers names from everywhere; no module is built from those.
-            ahead += [*imports(path, at_once), module.rpartition(".")[0]]
+        found[path] = late
+        about = path.stat()
+        for imported, is_late in _imports(path, about.st_mtime_ns, about.st_size):
+            if late or not is_late:
+                ahead += [(file, whole and not at_once) for file, whole in _places(imported, path, apart)]
     return sorted(found)
 
 
@@ -67,17 +75,80 @@ def source(module: str) -> Path | None:
     return None
 
 
+def _file(root: str | Path) -> Path:
+    found = source(root) if isinstance(root, str) else root.resolve()
+    if found is None:
+        raise FileNotFoundError(f"no source of {root} under {ROOT}")
+    return found
+
+
 @functools.cache
-def imports(path: Path, at_once: bool) -> tuple[str, ...]:
-    """The modules of this package that a file names in its imports; what is imported from them may be modules too."""
-    named: list[str] = []
-    for indent, base, names, plain in _IMPORTS.findall(path.read_text(encoding="utf-8")):
-        if at_once and indent:
+def _imports(path: Path, written_ns: int, size: int) -> Sequence[tuple[str, bool]]:
+    """What a file imports, as ``module`` or ``module:name``, and whether only a function does it."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    found: list[tuple[str, bool]] = []
+    for each in _IMPORTS.finditer(text):
+        indent, base, names, plain = each.groups()
+        headers = _headers(text[: each.start()], len(indent)) if indent else []
+        if any(header.startswith("if ") and "TYPE_CHECKING" in header for header in headers):
             continue
+        # The last line of a long signature begins with its bracket.
+        late = any(header.startswith(("def ", "async def ", ")")) for header in headers)
         if plain:
-            named += [part.split()[0] for part in plain.split(",") if part.split()]
-            continue
-        named.append(base)
-        # A name that is no module has no source of its own.
-        named += [f"{base}.{name}" for name in _NAMES.findall(names) if name]
-    return tuple(named)
+            imported = [part.split()[0] for part in plain.split(",") if part.split()]
+        else:
+            imported = [f"{base}:{name}" for name in _NAMES.findall(names) if name] or [base]
+        found += [(name, late) for name in imported]
+    return tuple(dict.fromkeys(found))
+
+
+def _headers(before: str, indent: int) -> list[str]:
+    """The first lines of the blocks that a line with this indentation lies in, innermost first."""
+    found: list[str] = []
+    for line in reversed(before.splitlines()):
+        words = line.lstrip(" \t")
+        if not indent:
+            break
+        if words and words[0] != "#" and len(line) - len(words) < indent:
+            indent = len(line) - len(words)
+            found.append(words)
+    return found
+
+
+def _places(imported: str, path: Path, apart: tuple[str, ...]) -> Sequence[tuple[Path, bool]]:
+    """The files that an import of ``path`` leads to, and whether what their functions import is followed."""
+    base, _, name = imported.partition(":")
+    if base.partition(".")[0] == PACKAGE:
+        return _shipped(base, name, apart)
+    if path.is_relative_to(ROOT):
+        return ()
+    level = len(base) - len(base.lstrip("."))
+    return _own(base[level:], name, [path.parents[level - 1]] if level else [path.parent, *_own_folders()])
+
+
+@functools.cache
+def _shipped(base: str, name: str, apart: tuple[str, ...]) -> Sequence[tuple[Path, bool]]:
+    below = f"{base}.{name}" if name and source(f"{base}.{name}") else base
+    if any(below == other or below.startswith(f"{other}.") for other in apart):
+        return ()
+    parts = below.split(".")
+    # The package itself offers names from everywhere; nothing is made by those.
+    modules = [".".join(parts[:length]) for length in range(2, len(parts) + 1)]
+    return [(_file(module), module == below) for module in modules if source(module)]
+
+
+def _own(base: str, name: str, folders: Sequence[Path]) -> Sequence[tuple[Path, bool]]:
+    parts = [*filter(None, base.split(".")), name]
+    for folder in folders:
+        modules = [folder.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+        files = [file for place in modules for file in (place / "__init__.py", place.with_suffix(".py"))]
+        if found := [(file.resolve(), True) for file in files if file.is_file()]:
+            return found
+    return ()
+
+
+def _own_folders() -> list[Path]:
+    """Where a user's own modules are found: not those of Python and of what is installed."""
+    libraries = [Path(place).resolve() for place in (sys.prefix, sys.base_prefix)]
+    folders = [Path(place or ".").resolve() for place in sys.path]
+    return [folder for folder in folders if not any(folder.is_relative_to(library) for library in libraries)]

@@ -16,13 +16,19 @@ from types import CodeType, ModuleType
 from typing import Final
 
 _CHILD_LAUNCHES: Final = "gpusched_env.games.child_launches"
+_TASK_QUEUES: Final = "gpusched_env.games.task_queues"
 MOVED: Final = {
     "gpusched_env.agents.dynamic_parallelism": f"{_CHILD_LAUNCHES}.agents",
+    "gpusched_env.agents.task_queues": f"{_TASK_QUEUES}.agents",
     "gpusched_env.agents.training.dynamic_parallelism": f"{_CHILD_LAUNCHES}.agents.training",
+    "gpusched_env.agents.training.task_queues": f"{_TASK_QUEUES}.agents.training",
     "gpusched_env.baselines.dynamic_parallelism": f"{_CHILD_LAUNCHES}.baselines",
+    "gpusched_env.baselines.task_queues": f"{_TASK_QUEUES}.baselines",
     "gpusched_env.devices.dynamic_parallelism": f"{_CHILD_LAUNCHES}.devices",
+    "gpusched_env.devices.task_queues": f"{_TASK_QUEUES}.devices",
     "gpusched_env.dynamic_parallelism": _CHILD_LAUNCHES,
     "gpusched_env.envs.dynamic_parallelism": f"{_CHILD_LAUNCHES}.environment",
+    "gpusched_env.envs.task_queues": f"{_TASK_QUEUES}.environment",
     "gpusched_env.experiments.dynamic_parallelism": f"{_CHILD_LAUNCHES}.experiments",
     "gpusched_env.experiments.measure.applications": f"{_CHILD_LAUNCHES}.measure.applications",
     "gpusched_env.experiments.measure.child_launches": f"{_CHILD_LAUNCHES}.measure.child_launches",
@@ -30,12 +36,20 @@ MOVED: Final = {
     "gpusched_env.experiments.measure.overflow": f"{_CHILD_LAUNCHES}.measure.overflow",
     "gpusched_env.experiments.measure.prediction": f"{_CHILD_LAUNCHES}.measure.prediction",
     "gpusched_env.experiments.measure.running": f"{_CHILD_LAUNCHES}.measure.running",
+    "gpusched_env.experiments.papers.atos": f"{_TASK_QUEUES}.papers.atos",
     "gpusched_env.experiments.papers.spawn": f"{_CHILD_LAUNCHES}.papers.spawn",
+    "gpusched_env.experiments.papers.task_queue_agent": f"{_TASK_QUEUES}.papers.task_queue_agent",
+    "gpusched_env.experiments.task_queues": f"{_TASK_QUEUES}.experiments",
     "gpusched_env.hardware.launch_costs": f"{_CHILD_LAUNCHES}.hardware.launch_costs",
+    "gpusched_env.hardware.task_links": f"{_TASK_QUEUES}.hardware.links",
+    "gpusched_env.hardware.task_machine": f"{_TASK_QUEUES}.hardware.machine",
+    "gpusched_env.hardware.task_queues": f"{_TASK_QUEUES}.hardware.laws",
     "gpusched_env.hardware.warp_machine": f"{_CHILD_LAUNCHES}.hardware.warp_machine",
     "gpusched_env.hardware.warps": f"{_CHILD_LAUNCHES}.hardware.warps",
+    "gpusched_env.task_queues": _TASK_QUEUES,
     "gpusched_env.workload.dynamic_parallelism": f"{_CHILD_LAUNCHES}.workload",
     "gpusched_env.workload.dynamic_parallelism.graphs": "gpusched_env.workload.graphs",
+    "gpusched_env.workload.task_queues": f"{_TASK_QUEUES}.workload",
 }
 """New paths by old ones: of modules, or of packages with all below them that has no line of its own."""
 
@@ -62,10 +76,11 @@ class OldPaths(MetaPathFinder, InspectLoader):
     ) -> ModuleSpec | None:
         """Of a module that has moved; ``None``: it has not, or its new place has gone."""
         place = place_of(fullname)
-        if place == fullname or _spec(place) is None:
+        there = None if place == fullname else _spec(place)
+        if there is None:
             return None
         warnings.warn(f"{fullname} has moved: import {place}", DeprecationWarning, stacklevel=2)
-        return ModuleSpec(fullname, self, is_package=self.is_package(fullname))
+        return ModuleSpec(fullname, self, origin=there.origin, is_package=self.is_package(fullname))
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the module itself under the old path, too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,10 +23,26 @@ FILES = {
     law,  # from gpusched_env.far import away
     Offer as What,
 )
+from typing import TYPE_CHECKING
 
-def later():
-    from gpusched_env.high import late
+if TYPE_CHECKING:
+    from gpusched_env.far import away
+
+class Top:
+    def later(
+        self,
+        # Of what?
+    ) -> None:
+        from gpusched_env.high import late
+
+def never(): ...
+
+try:
+    from gpusched_env.high.offered import *
+except ImportError:
+    pass
 """,
+    "high/offered.py": "",
     "high/late.py": "",
 }
 
@@ -36,21 +53,31 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(sources, "ROOT", tmp_path)
-    sources.source.cache_clear()
+    for cache in (sources.source, sources._shipped):
+        cache.cache_clear()
     yield tmp_path
-    sources.source.cache_clear()
+    for cache in (sources.source, sources._shipped):
+        cache.cache_clear()
 
 
-def names(package: Path, *modules: str, at_once: bool = False) -> list[str]:
-    return [str(path.relative_to(package)) for path in sources.closure(modules, at_once=at_once)]
+def names(package: Path, *modules: str, **options: Any) -> list[str]:
+    return [str(path.relative_to(package)) for path in sources.closure(modules, **options)]
 
 
 def test_a_closure_follows_imports_and_packages_but_not_the_front(package: Path) -> None:
-    low = ["__init__.py", "low/__init__.py", "low/constants.py", "low/law.py", "low/offered.py"]
+    low = ["low/__init__.py", "low/constants.py", "low/law.py", "low/offered.py"]
     assert names(package, "gpusched_env.low.law") == low
-    everything = sorted([*low, "high/__init__.py", "high/top.py", "high/late.py"])
-    assert names(package, "gpusched_env.high.top") == everything
-    assert names(package, "gpusched_env.high.top", at_once=True) == [n for n in everything if n != "high/late.py"]
+    high = ["high/__init__.py", "high/offered.py", "high/top.py"]
+    assert names(package, "gpusched_env.high.top") == sorted([*low, *high, "high/late.py"])
+    assert names(package, "gpusched_env.high.top", at_once=True) == [*high, *low]
+
+
+def test_what_is_apart_or_known_is_not_followed(package: Path) -> None:
+    assert names(package, "gpusched_env.high.top", at_once=True, apart=("gpusched_env.low",)) == [
+        *("high/__init__.py", "high/offered.py", "high/top.py"),
+    ]
+    known = frozenset({package / "low" / "law.py", package / "low" / "__init__.py"})
+    assert names(package, "gpusched_env.low.law", known=known) == []
 
 
 def test_modules_of_a_folder(package: Path) -> None:

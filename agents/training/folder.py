@@ -59,6 +59,7 @@ def policy_file(path: Path) -> Path:
 class _Provenance(msgspec.Struct):
     command: str = ""
     versions: dict[str, str] = {}
+    made: dict[str, Any] = {}
 
 
 class _Config(msgspec.Struct):
@@ -113,7 +114,7 @@ def write_json(content: msgspec.Struct | dict[str, Any], path: Path) -> None:
 
 
 def write_config(config: Training, provenance: dict[str, Any], path: Path) -> None:
-    """Write ``config.yaml``: the configuration, and what it ran with (versions, command line)."""
+    """Write ``config.yaml``: the configuration, and what it ran with (versions, hashes of sources, command line)."""
     import yaml
 
     with replacing(path) as partial:
@@ -135,6 +136,15 @@ def _read_config(path: Path) -> tuple[Training, _Provenance]:
     found = checked(parse_yaml(read_text(path), where), _Config, where)
     kind: type[Training] = load_room(rooms_of(found.training.get("scenario")).trainer).config
     return checked(found.training, kind, where), found.provenance
+
+
+def made_by(folder: Path) -> dict[str, Any]:
+    """Hashes of what made the training in a folder; empty where that is not known, or was not the same all the time.
+
+    Raises:
+        InputError: its configuration cannot be read.
+    """
+    return _read_config(folder / CONFIG)[1].made if (folder / CONFIG).is_file() else {}
 
 
 def differences(one: Training, other: Training) -> list[tuple[str, str, str]]:
@@ -189,6 +199,9 @@ class Record:
     command: str
     """Empty where it was not noted."""
     versions: dict[str, str]
+    made: dict[str, Any]
+    """Hashes of what made it, as in results of rankings; empty where that is not known, or was not the same all the
+    time."""
     curve: LearningCurve
 
     @property
@@ -209,7 +222,7 @@ def read_record(folder: Path) -> Record:
     curve = decoded(read_bytes(path), LearningCurve, f"{path}: not the learning curve of a training")
     if not curve.validations:
         raise InputError(f"{path}: has no validation yet")
-    return Record(folder, config, noted.command, noted.versions, curve)
+    return Record(folder, config, noted.command, noted.versions, noted.made, curve)
 
 
 # ---- checkpoints ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from gpusched_env.data.fleet_rates import shipped_rates
 from gpusched_env.episodes.session import run_episode
+from gpusched_env.experiments.benchmarks.suite import BenchmarkSizes, GameBenchmarks, Row
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Stopwatch
 from gpusched_env.experiments.fleet.levels import SCHEDULERS, BlockLevel
 from gpusched_env.experiments.lib.names import new_device, new_scheduler
@@ -79,3 +81,18 @@ def _plain(fleet: FleetProblem) -> Problem:
     scenario = msgspec.structs.replace(problem.scenario, tenants=tenants, horizon_us=float(fleet.horizon_us))
     programs = tuple(replace(own, tenant=tenant) for own, tenant in zip(problem.programs, tenants, strict=True))
     return replace(problem, scenario=scenario, programs=programs)
+
+
+def _measurements(sizes: BenchmarkSizes) -> dict[str, Measurement]:
+    size = sizes.fleet_gpus, sizes.fleet_reports
+    return {"fleet": lockstep(*size), "fleet_separate": separate(*size)}
+
+
+def _rows(rate: Callable[[str], float], speed: Callable[[str, str], float]) -> list[Row]:
+    return [
+        Row("16 GPUs of a fleet, block by block", rate("fleet"), "decisions/s"),
+        Row("... of separate runs of them", 100.0 * speed("fleet", "fleet_separate"), "%", 80.0),
+    ]
+
+
+BENCHMARKS: Final = GameBenchmarks(_measurements, _rows)

@@ -1,4 +1,4 @@
-"""Things a second of what the compiled devices do beside kernels: tiles, CPU cores and task queues.
+"""Things a second of what the compiled devices do beside kernels: tiles and CPU cores.
 
 Decisions are recorded or drawn beforehand, so what is measured is the device and the environment around it.
 """
@@ -9,7 +9,6 @@ import numpy as np
 
 from gpusched_env.baselines.cusync import CuSync, Policy
 from gpusched_env.devices.compiled.layout import OVER
-from gpusched_env.devices.task_queues.compiled.device import CompiledTaskDevice
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import RUNNING_SLOTS
@@ -20,15 +19,11 @@ from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Sto
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario, override
-from gpusched_env.task_queues.form import Form
-from gpusched_env.task_queues.session import TaskSession
-from gpusched_env.task_queues.suite import task_problem
 
 PAIRS = "mlp(model=gpt3_v100,tokens=1024)"
 """A pair of products; the workload whose grids cuSync's speed is stated for."""
 WITH_CORES = "SharedMemory"
 PERIOD_US = 1000.0
-TASKS = "bfs-road"
 WAIT_US = 1e6
 
 
@@ -80,20 +75,6 @@ def periods_of_cores(copies: int, threads: int) -> Measurement:
             with watch:
                 batch.step(actions)
         return watch.timing(round(copies * scenario.horizon_us / PERIOD_US))
-
-    return measure
-
-
-def tasks() -> Measurement:
-    """Tasks of a persistent search of a road-like graph, one device."""
-    problem, device = task_problem(TASKS), CompiledTaskDevice()
-    session = TaskSession(problem, device)
-
-    def measure() -> Elapsed:
-        with Stopwatch() as watch:
-            session.begin(Form())
-            session.finish()
-        return watch.timing(int(device.totals["tasks"]))
 
     return measure
 

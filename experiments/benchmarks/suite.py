@@ -18,12 +18,12 @@ from gpusched_env.experiments.benchmarks.environments import (
     vector_cartpole,
     vector_decisions,
 )
-from gpusched_env.experiments.benchmarks.fleets import lockstep, separate
-from gpusched_env.experiments.benchmarks.mechanisms import pairs, periods_of_cores, tasks
+from gpusched_env.experiments.benchmarks.mechanisms import pairs, periods_of_cores
 from gpusched_env.experiments.benchmarks.policies import Kind, network_decisions, scheduler_decisions
 from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, first_uses, machine, take_turns
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.scenarios.games import load_room, places_of
 from gpusched_env.versions import versions
 
 SCHEMA = "gpusched-bench/1"
@@ -94,9 +94,18 @@ class Row:
         return self.value >= self.target if self.at_least else self.value <= self.target
 
 
+@dataclass(frozen=True, slots=True)
+class GameBenchmarks:
+    """What is measured of a game, and the figures that it amounts to."""
+
+    measurements: Callable[[BenchmarkSizes], dict[str, Measurement]]
+    rows: Callable[[Callable[[str], float], Callable[[str, str], float]], list[Row]]
+    """Of how many a second of a measurement there are, and of how many times as fast one is as another."""
+
+
 def measure(sizes: BenchmarkSizes, on_progress: Callable[[int, float], None] = lambda done, share: None) -> Timings:
     """Measure everything; ``on_progress`` is told how many groups of measurements are done, and their share."""
-    groups = [_environments, _scaling, _mechanisms, _fleets, _policies]
+    groups = [_environments, _scaling, _mechanisms, _games, _policies]
     if importlib.util.find_spec("sb3_contrib") is not None:
         groups += [_wrapped, _learning]
     timings: Timings = {}
@@ -143,13 +152,16 @@ def _mechanisms(sizes: BenchmarkSizes) -> dict[str, Measurement]:
         "pairs_row": pairs("row", sizes.pairs, copies, threads),
         "pairs_tile": pairs("tile", sizes.pairs, copies, threads),
         "periods": periods_of_cores(copies, threads),
-        "tasks": tasks(),
     }
 
 
-def _fleets(sizes: BenchmarkSizes) -> dict[str, Measurement]:
-    size = sizes.fleet_gpus, sizes.fleet_reports
-    return {"fleet": lockstep(*size), "fleet_separate": separate(*size)}
+def _games(sizes: BenchmarkSizes) -> dict[str, Measurement]:
+    return {name: found for game in _benchmarks() for name, found in game.measurements(sizes).items()}
+
+
+def _benchmarks() -> list[GameBenchmarks]:
+    """Those of the games that have any."""
+    return [load_room(place) for place in places_of("benchmarks").values()]
 
 
 def _policies(sizes: BenchmarkSizes) -> dict[str, Measurement]:
@@ -261,9 +273,7 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
         Row("GPT-3's pair of products (1,024 tokens) by rows, 2 threads", rate("pairs_row"), "pairs/s", 2e3),
         Row("... by tiles", rate("pairs_tile"), "pairs/s", 5e2),
         Row("periods of four CPU cores beside a GPU, 2 threads", rate("periods"), "periods/s", 1e4),
-        Row("tasks of a persistent search", rate("tasks"), "tasks/s", 2e6),
-        Row("16 GPUs of a fleet, block by block", rate("fleet"), "decisions/s"),
-        Row("... of separate runs of them", 100.0 * speed("fleet", "fleet_separate"), "%", 80.0),
+        *(row for game in _benchmarks() for row in game.rows(rate, speed)),
         Row("first use, compilation included", seconds(timings["first_use"][0]), "s", 40.0, at_least=False),
         Row("every later start", seconds(timings["first_use_cached"][0]), "s"),
     ]

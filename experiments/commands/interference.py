@@ -36,6 +36,7 @@ def interference(
     from gpusched_env.experiments.interference.result import Interference
     from gpusched_env.experiments.lib.files import read_struct, writing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.experiments.ranking.made import check_together
 
     outputs = (("--model", model), ("--json", json), ("--docs", docs))
     with writing(*outputs, overwrite=overwrite) as write:
@@ -47,6 +48,8 @@ def interference(
                     given, Simulated, SCHEMA, "no file of pairs", "gpusched interference --json writes one"
                 )
             )
+        if given is not None:
+            check_together({str(given): pairs.made})
         result = Interference(pairs)
         write("--model", lambda: msgspec.to_builtins(result.model))
         write("--json", result.as_dict)

@@ -52,9 +52,7 @@ def list_schedulers() -> None:
     _print([*_schedulers_of(of_scenarios[1]), *learned])
     typer.echo(LEGEND)
     typer.echo("What the words behind 'reads' stand for: docs/comparing.md. Agents read all that they are shown.")
-    typer.echo(
-        "Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/wrong-profiles.md)."
-    )
+    typer.echo("Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/fikit.md).")
     for name, game in others:
         typer.echo(f"Of {game.kind} ({name}):")
         _print(_schedulers_of(game))

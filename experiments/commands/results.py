@@ -53,13 +53,17 @@ def results_command(
     from gpusched_env.agents.manifest import check_agent
     from gpusched_env.agents.shipped import FOLDER, shipped_names
     from gpusched_env.experiments.lib.pages import write_page
+    from gpusched_env.experiments.ranking.made import check_together
     from gpusched_env.experiments.ranking.result import read_rankings
     from gpusched_env.experiments.results.curves import read_curves
     from gpusched_env.experiments.results.page import page
 
     rankings = {str(file): ranking for file, ranking in read_rankings(files).items()}
+    learned = {str(file): read_curves(file) for file in curves or []}
+    for file, found in learned.items():
+        check_together({f"{file}, seed {curve.seed}": curve.made for curve in found.curves})
     manifests = [check_agent(FOLDER, name) for name in shipped_names()]
-    text, pictures = page(rankings, {str(file): read_curves(file) for file in curves or []}, manifests, docs)
+    text, pictures = page(rankings, learned, manifests, docs)
     write_page(docs, {docs.name: text, **pictures}, [*files, *(curves or [])])
 
 

@@ -186,5 +186,8 @@ def live_page(
 ) -> None:
     """Write a page of schedulers on a real GPU beside what was predicted, with picture and tables, from results."""
     from gpusched_env.experiments.live.result import read_live
+    from gpusched_env.experiments.ranking.made import check_together
 
-    _write_page([read_live(file) for file in files], docs, files)
+    lives = [read_live(file) for file in files]
+    check_together({str(file): live.made for file, live in zip(files, lives, strict=True)})
+    _write_page(lives, docs, files)

@@ -130,7 +130,7 @@ class Kernels:
             grid=KernelGrid(problems, terms.devices, bounded),
             bounded=bounded,
             remarks=_cautions(problems),
-            made=_made(problems, terms.devices, schedulers, _policies(terms.scenarios, schedulers)),
+            made=made_of(problems, terms.devices, schedulers, _policies(terms.scenarios, schedulers)),
         )
 
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
@@ -150,7 +150,7 @@ class Kernels:
             ranges={name: ranges_of(scheduler) for name, scheduler in made.items()},
             defaults={name: options_of(type(scheduler)) for name, scheduler in made.items()},
             check=lambda spec: check_scheduler(spec, loaded),
-            made=_made(problems, KernelGrid.devices, names, {}),
+            made=made_of(problems, KernelGrid.devices, names, {}),
         )
 
     def configured(self, scenario: str | Scenario, given: dict[str, Any], gpu: str | None) -> TrainingConfig:
@@ -206,22 +206,29 @@ def _cautions(problems: dict[tuple[str, str], Scenario]) -> dict[str, list[str]]
     return found
 
 
-def _policies(scenarios: Sequence[str], schedulers: Sequence[str]) -> dict[str, dict[str, str]]:
+def _policies(scenarios: Sequence[str | Scenario], schedulers: Sequence[str]) -> dict[str, dict[str, str]]:
     """Of trained schedulers, by scenario."""
     found: dict[str, dict[str, str]] = {}
     for scenario in scenarios:
         for scheduler in filter(is_learned, schedulers):
             file = learned_file(scheduler) or shipped_file(load_scenario(scenario))
-            found.setdefault(scenario, {})[scheduler] = file_hash(file)
+            found.setdefault(scenario if isinstance(scenario, str) else scenario.name, {})[scheduler] = file_hash(file)
     return found
 
 
-def _made(
+def made_of_one(scenario: Scenario, device: str, schedulers: Sequence[str], variant: str = "") -> Made:
+    """The hashes of what makes episodes of one problem; ``variant``: what it is called, if not as its scenario."""
+    problems = {(scenario.name, variant or scenario.name): scenario}
+    return made_of(problems, [device], schedulers, _policies([scenario], schedulers))
+
+
+def made_of(
     problems: Mapping[tuple[str, str], Scenario],
     devices: Sequence[str],
     schedulers: Sequence[str],
     policies: Mapping[str, Mapping[str, str]],
 ) -> Made:
+    """The hashes of what makes episodes; ``problems``: by scenario and variant; ``policies``: those of trained ones."""
     origins: dict[str, dict[str, Origin]] = {}
     data: dict[str, dict[str, str]] = {}
     for (scenario, variant), problem in problems.items():

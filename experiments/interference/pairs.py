@@ -13,11 +13,14 @@ import msgspec
 import numpy as np
 
 from gpusched_env.data import recorded_names
+from gpusched_env.experiments.games.kernels import PLAY
 from gpusched_env.experiments.lib.graph_pairs import GraphPair
 from gpusched_env.experiments.lib.judged import run_cells
+from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, measurements, situation, tenant
 from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.ranking.made import Made, made_by
 from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.workload.workload import Workload, decode_workload
 
@@ -91,6 +94,8 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
     pairs: list[Speeds]
     companies: list[Speeds]
     """Of three and more networks, all among the fitted ones or all among the unseen ones."""
+    made: Made = Made()
+    """Hashes of what they were made by."""
 
     def of_networks(self, wanted: Iterable[str]) -> list[Speeds]:
         """The pairs of networks that are all among ``wanted``."""
@@ -113,9 +118,12 @@ def simulate(device: str = "compiled", workers: int | None = None, on_progress: 
     alone = [SideBySide((name,), launch, gpu) for group, launch, gpu in kinds for name in group]
     pairs = [SideBySide(two, launch, gpu) for group, launch, gpu in kinds for two in itertools.permutations(group, 2)]
     companies = [SideBySide(chosen, "host", gpu) for group, gpu in groups for chosen in _companies(group)]
+    made = made_by({device: [type(new_device(device)).__module__, *PLAY, __name__]}, {})
     rates = run_cells([*alone, *pairs, *companies], device, workers, on_progress)
     return Simulated(
-        pairs=[_speeds(cell, rates) for cell in pairs], companies=[_speeds(cell, rates) for cell in companies]
+        pairs=[_speeds(cell, rates) for cell in pairs],
+        companies=[_speeds(cell, rates) for cell in companies],
+        made=made,
     )
 
 

@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ import msgspec
 from msgspec import Meta
 
 from gpusched_env.errors import InputError
+from gpusched_env.locks import LOCKS, hold
 from gpusched_env.reading import GZIPPED, read_bytes, unzipped
 
 RESULT = "result.json"
@@ -54,9 +54,6 @@ class HasSchema(Protocol):
         """Name and version of the file's format."""
         ...
 
-
-if sys.platform != "win32":
-    import fcntl
 
 T = TypeVar("T", bound=HasSchema)
 
@@ -174,20 +171,15 @@ def held(path: Path, option: str) -> Iterator[None]:
     """
     with contextlib.ExitStack() as undo, _told(option, path):
         target = _resolved(path, option)
-        if sys.platform == "win32" or (target.exists() and not (target.is_file() or target.is_dir())):
+        if not LOCKS or (target.exists() and not (target.is_file() or target.is_dir())):
             yield
             return
         undo.enter_context(_parents(target))
         lock = target.with_name(f".{target.name}.lock")
-        while True:
-            file = undo.enter_context(lock.open("w"))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"{option} {path}: is being written by another run; name another one") from None
-            # It is another file by now if the one who had it has just let go.
-            if lock.exists() and lock.stat().st_ino == os.fstat(file.fileno()).st_ino:
-                break
+        try:
+            undo.enter_context(hold(lock))
+        except BlockingIOError:
+            raise InputError(f"{option} {path}: is being written by another run; name another one") from None
         undo.callback(lock.unlink, missing_ok=True)
         yield
 

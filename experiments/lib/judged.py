@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gpusched_env.display.table import Table, printed
-from gpusched_env.experiments.lib.terminal import as_text
+from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.shown import Shown
 from gpusched_env.experiments.lib.verdicts import Judged
 from gpusched_env.experiments.lib.workers import Progress, run_all
 
@@ -41,7 +41,7 @@ class _Simulate:
         return cell.run(self.device)
 
 
-class JudgedResult(ABC):
+class JudgedResult(Shown, ABC):
     """What was found, and whether it holds."""
 
     name: str
@@ -79,14 +79,10 @@ class JudgedResult(ABC):
         """One line that sums up."""
         return f"{'OK' if self.holds else 'FAILED'}: {self.name}: {self.summary()}"
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.summary_line()}>"
+    def in_notebook(self) -> Sequence[Table]:
+        """All tables."""
+        return self.tables()
 
-    def __str__(self) -> str:
-        return as_text(self)
-
-    def __rich__(self) -> Any:
-        return printed(self.printed())
-
-    def _repr_html_(self) -> str:
-        return "".join(table._repr_html_() for table in self.tables() if table.rows)
+    def headline(self) -> str:
+        """Whether it holds, and what comes out."""
+        return f"{type(self).__name__}: {self.summary_line()}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.experiments.lib.files import Figure, encode_rows, read_struct
+from gpusched_env.experiments.ranking.made import Made
 from gpusched_env.reading import Label
 
 SCHEMA = "gpusched-live/1"
@@ -116,6 +117,9 @@ class Live(msgspec.Struct, kw_only=True):
     fits: dict[str, Fits] = {}
     left_out: dict[str, dict[str, str]] = {}
     """By scenario: schedulers that ask for what a real GPU does not do here, or failed, and why."""
+    made: Made = Made()
+    """Hashes of what the episodes were made by: the simulated ones' device, ``cuda`` for the real one, schedulers, and
+    scenarios with their settings."""
     episodes: list[LiveEpisode] = []
 
     def __post_init__(self) -> None:

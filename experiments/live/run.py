@@ -13,19 +13,23 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from gpusched_env.closure import modules_of
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice, check, offered
 from gpusched_env.devices.cuda.fitting import NEAR, Fit, launched
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import GpuError, GpuschedError, InputError
+from gpusched_env.experiments.games.kernels import made_of_one
 from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.lib.grid import run_grid
 from gpusched_env.experiments.lib.names import SchedulerSource, expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.sources import closure_of, hash_of
 from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
 from gpusched_env.experiments.live.timed import TimedDecisions, timed_intervals
+from gpusched_env.experiments.ranking.made import Made, together
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.products import match_gpu
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
@@ -212,7 +216,9 @@ def _compare(running: _LiveScenario, schedulers: Sequence[str] | None, workers: 
     Where the GPU fails, or at an interrupt, what it did before is compared all the same.
     """
     live, name = running.live, running.scenario.name
-    real, failure = running.on_gpu(running.runnable(schedulers or ["default"]), told)
+    names = running.runnable(schedulers or ["default"])
+    live.made = together(live.made, _made(running, names))
+    real, failure = running.on_gpu(names, told)
     if failure is None:
         live.fits[name] = running.fits()
     simulated = running.simulated(real, workers, told)
@@ -235,6 +241,13 @@ def _compare(running: _LiveScenario, schedulers: Sequence[str] | None, workers: 
     ]
     if failure is not None:
         raise failure
+
+
+def _made(running: _LiveScenario, schedulers: Sequence[str]) -> Made:
+    named = ", ".join([running.scenario.name, *running.live.settings])
+    made = made_of_one(running.scenario, "compiled", schedulers, named)
+    real = hash_of(closure_of(modules_of("devices/cuda")))
+    return msgspec.structs.replace(made, physics={**made.physics, "cuda": real})
 
 
 @contextlib.contextmanager

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpusched_env.display.words import counted
-from gpusched_env.experiments.lib.terminal import as_text
+from gpusched_env.experiments.lib.shown import Shown
 from gpusched_env.experiments.load_curve.figures import CurveFigures
 
 if TYPE_CHECKING:
+    from gpusched_env.display.table import Table
     from gpusched_env.experiments.load_curve.charts import LoadPlots
 
 
-@dataclass(frozen=True)
-class LoadCurve(CurveFigures):
+@dataclass(frozen=True, repr=False)
+class LoadCurve(Shown, CurveFigures):
     """What schedulers come to as a field of their scenario grows, mostly its load.
 
     Shown as short tables. :meth:`to_frame` gives all figures, :meth:`capacity` up to where a scheduler keeps the
@@ -39,21 +40,14 @@ class LoadCurve(CurveFigures):
 
         return save_curve(self, Path(folder), overwrite=overwrite)
 
-    def __repr__(self) -> str:
+    def headline(self) -> str:
+        """Who is compared, and over which values."""
         first, last = self.values[0], self.values[-1]
         who = counted(len(self.schedulers), "scheduler")
-        return f"<LoadCurve of {who} on {self.scenario.name}, {self.axis.field} {first:g} to {last:g}>"
+        return f"LoadCurve of {who} on {self.scenario.name}, {self.axis.field} {first:g} to {last:g}"
 
-    def __str__(self) -> str:
-        return as_text(self.__rich__())
-
-    def __rich__(self) -> Any:
-        from gpusched_env.display.table import printed
+    def printed(self) -> list[Table]:
+        """What leads, and the tail."""
         from gpusched_env.experiments.load_curve.tables import tables
 
-        return printed(tables(self))
-
-    def _repr_html_(self) -> str:
-        from gpusched_env.experiments.load_curve.tables import tables
-
-        return "".join(table._repr_html_() for table in tables(self))
+        return tables(self)

@@ -60,6 +60,7 @@ def load_sweep(folder: Path | str) -> LoadCurve:
                 own_workloads=workloads,
                 versions=point.provenance.versions,
                 platform=point.provenance.platform,
+                made=point.provenance.made,
             )
             for point in found.points
         },

@@ -7,7 +7,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scenarios.games import GAMES, load_room
+from gpusched_env.scenarios.games import places_of
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.papers.reproduction import Reproduction
@@ -36,10 +36,9 @@ def find_paper(name: str) -> type[Reproduction]:
 
 def _places() -> dict[str, str]:
     """Modules by the name of what they reproduce."""
-    packages = [__name__, *(room.papers for place in GAMES.values() if (room := load_room(place)).papers)]
     modules = (
         f"{package}.{module.name}"
-        for package in packages
+        for package in (__name__, *places_of("papers").values())
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
         if module.name not in SHARED
     )

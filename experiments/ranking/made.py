@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from gpusched_env.agents.training.config import Training
 from gpusched_env.baselines.at_intervals import PREFIX as INTERVAL
 from gpusched_env.baselines.at_intervals import rule_and_interval
 from gpusched_env.baselines.pass_through import PassThrough
@@ -19,6 +20,8 @@ from gpusched_env.baselines.spec import parse_spec
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_spec
 from gpusched_env.closure import PACKAGE
+from gpusched_env.display.words import counted
+from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.sources import LENGTH, closure_of, hash_of
 from gpusched_env.experiments.lib.trained import is_learned, path_and_options
 from gpusched_env.experiments.ranking import bound
@@ -26,6 +29,7 @@ from gpusched_env.experiments.ranking.episodes import RankedEpisode
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.building import load_workload
+from gpusched_env.scenarios.games import rooms_of
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.workload import is_workload_path
 
@@ -135,6 +139,48 @@ def data_hash(scenario: Scenario) -> str:
             tenant["arrivals"]["file"] = Path(trace).name
     digest.update(msgspec.json.encode(plain, order="sorted"))
     return digest.hexdigest()[:LENGTH]
+
+
+def made_by_training(config: Training) -> Made:
+    """The hashes of what trains, plays and validates, under ``training``, and of the scenario."""
+    scenario = config.scenario
+    data = {scenario.name: {scenario.name: data_hash(scenario)}} if isinstance(scenario, Scenario) else {}
+    trainer = rooms_of(scenario).trainer.partition(":")[0]
+    return made_by({"training": ["gpusched_env.agents.training", trainer]}, {}, data=data)
+
+
+def together(one: Made, other: Made) -> Made:
+    """What two runs were made by that go into one file."""
+    return Made(**{part: {**getattr(one, part), **getattr(other, part)} for part in Made.__struct_fields__})
+
+
+def check_together(found: Mapping[str, Made]) -> None:
+    """Whether the same sources and data made what several files have of the same device, scheduler or problem.
+
+    Says of which files that is not known.
+
+    Args:
+        found: by what errors call the files.
+
+    Raises:
+        InputError: they did not.
+    """
+    first: dict[tuple[str, ...], tuple[str, str]] = {}
+    for where, made in found.items():
+        for (part, *of), digest in _each(made):
+            other, known = first.setdefault((part, *of), (where, digest))
+            if known != digest:
+                words = f"{part} ({', '.join(of)}) than {other}"
+                raise InputError(f"{where}: made by other {words}; make one of them again")
+    if unknown := [where for where, made in found.items() if made == Made()]:
+        sys.stderr.write(f"gpusched: {len(unknown)} of {counted(len(found), 'file')} do not say what made them\n")
+
+
+def _each(made: Made) -> Iterator[tuple[tuple[str, ...], str]]:
+    """All hashes, with the part that they are of, the scenario but for physics, and the name."""
+    yield from ((("physics", device), digest) for device, digest in made.physics.items())
+    for part, of in zip(PARTS[1:], (made.schedulers, made.data, made.weights), strict=True):
+        yield from (((part, scenario, name), digest) for scenario in of for name, digest in of[scenario].items())
 
 
 def differing(before: Hashes, now: Hashes) -> list[str]:

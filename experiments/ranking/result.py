@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.display.frame import frame
-from gpusched_env.display.table import printed
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.files import encode_rows, read_struct
 from gpusched_env.experiments.lib.labels import labels
+from gpusched_env.experiments.lib.shown import Shown
 from gpusched_env.experiments.lib.statistics import Interval, Standing, mean_interval, standings
-from gpusched_env.experiments.lib.terminal import as_text
 from gpusched_env.experiments.lib.trained import is_learned
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
@@ -25,6 +24,7 @@ from gpusched_env.experiments.ranking.made import PARTS, Hashes, Made
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
+    from gpusched_env.display.table import Table
     from gpusched_env.experiments.ranking.page import RankingPlots
 
 REJECTED = "jobs_rejected"
@@ -33,7 +33,7 @@ TRADE = ("urgent_p99", "best_effort", "goodput_per_s", REJECTED)
 SCHEMA = "gpusched-ranking/1"
 
 
-class Ranking(msgspec.Struct, kw_only=True):
+class Ranking(Shown, msgspec.Struct, kw_only=True):
     """Episodes of several schedulers on the same problems and seeds.
 
     Shown as tables, best first, on a terminal and in a notebook. :meth:`to_frame` gives every episode's cost,
@@ -146,22 +146,19 @@ class Ranking(msgspec.Struct, kw_only=True):
         figures = ("cost", *TRADE)
         return frame([{**msgspec.structs.asdict(e.cell), **{f: getattr(e, f) for f in figures}} for e in self.episodes])
 
-    def __repr__(self) -> str:
+    def headline(self) -> str:
+        """Who is ranked, and on what."""
         what = f"{counted(len(self.schedulers), 'scheduler')} on {', '.join(self.variants)}"
-        return f"<Ranking of {what}, {counted(len(self.seeds), 'seed')}, {counted(len(self.episodes), 'episode')}>"
+        return f"Ranking of {what}, {counted(len(self.seeds), 'seed')}, {counted(len(self.episodes), 'episode')}"
+
+    def printed(self) -> list[Table]:
+        """One a scenario."""
+        from gpusched_env.experiments.ranking.page import tables
+
+        return tables(self)
 
     def __str__(self) -> str:
-        return as_text(self) if self.complete else repr(self)
-
-    def _repr_html_(self) -> str:
-        from gpusched_env.experiments.ranking.page import tables
-
-        return "".join(table._repr_html_() for table in tables(self))
-
-    def __rich__(self) -> Any:
-        from gpusched_env.experiments.ranking.page import tables
-
-        return printed(tables(self))
+        return super().__str__() if self.complete else repr(self)
 
     def costs(self, scenario: str, device: str) -> dict[str, NDArray[np.float64]]:
         """By scheduler, shape ``(variants, seeds)``.

@@ -68,6 +68,7 @@ def load_comparison(folder: Path | str) -> Comparison:
         own_workloads=workloads,
         versions=about.versions,
         platform=about.platform,
+        made=about.made,
     )
 
 

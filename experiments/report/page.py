@@ -103,5 +103,6 @@ def _provenance(result: Result) -> dict[str, str]:
         "Took": duration(about.wall_s),
         "Versions": ", ".join(f"{package} {version}" for package, version in about.versions.items()),
         "Platform": about.platform,
+        "Physics": about.made.physics.get(result.device, "not known"),
         "Intervals": f"{result.intervals['method']}, {result.intervals['resamples']} resamples",
     }

@@ -16,6 +16,7 @@ from gpusched_env.agents.training.folder import Record, differences, read_record
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import Figure, encode_rows, read_struct
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
+from gpusched_env.experiments.ranking.made import Made, check_together
 from gpusched_env.reading import Label
 
 SCHEMA = "gpusched-curves/1"
@@ -27,6 +28,8 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     command: str
     versions: dict[str, str]
+    made: Made = Made()
+    """Hashes of what made the training."""
     timesteps: list[int]
     """Decisions before each validation."""
     costs: list[Figure]
@@ -76,7 +79,8 @@ def gather(folders: Sequence[Path]) -> Curves:
     """The curves of the trainings in ``folders``.
 
     Raises:
-        InputError: a folder is none of a training, or trainings differ in more than the seed, which is named.
+        InputError: a folder is none of a training, or trainings differ in more than the seed, which is named; or other
+            sources made them.
     """
     records = sorted(map(read_record, folders), key=lambda record: record.config.seed)
     first = records[0]
@@ -84,6 +88,8 @@ def gather(folders: Sequence[Path]) -> Curves:
         if before.config.seed == record.config.seed:
             raise InputError(f"{before.folder} and {record.folder}: both have seed {record.config.seed}")
         _check_same(first, record)
+    made = {str(record.folder): msgspec.convert(record.made, Made) for record in records}
+    check_together(made)
     config: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(first.config.checked()))
     return Curves(
         scenario=first.config.name,
@@ -96,6 +102,7 @@ def gather(folders: Sequence[Path]) -> Curves:
                 seed=record.config.seed,
                 command=record.command,
                 versions=record.versions,
+                made=made[str(record.folder)],
                 timesteps=_timesteps(record),
                 costs=[point.cost for point in record.curve.validations],
             )

@@ -14,7 +14,7 @@ from gpusched_env.envs.features import Feature
 from gpusched_env.envs.observations import COLUMNS, RUNNING_SLOTS, ObservationEncoder
 from gpusched_env.envs.registration import env_id
 from gpusched_env.envs.setup import offered
-from gpusched_env.scenarios.games import GAMES, load_room, rooms_of
+from gpusched_env.scenarios.games import load_room, places_of
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, scenario_names
 from gpusched_env.scheduling.reward import COST_TERMS
 from gpusched_env.workload.tenant import Tenant
@@ -90,7 +90,7 @@ class DocumentedEnv(Protocol):
 
 def other_games() -> dict[str, type[DocumentedEnv]]:
     """Environments by name, of games whose problems are no scenarios."""
-    return {name: load_room(rooms_of(name).env) for name in GAMES}
+    return {name: load_room(env) for name, env in places_of("env").items()}
 
 
 def game_datasheet(name: str, env: type[DocumentedEnv]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import gymnasium
 
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.games import GAMES, KERNELS, rooms_of
+from gpusched_env.scenarios.games import KERNELS, places_of
 from gpusched_env.scenarios.scenario import add_scenario, load_scenario, scenario_names
 
 NAMESPACE = "gpusched"
@@ -38,9 +38,9 @@ def env_ids() -> list[str]:
 
 def register_envs() -> None:
     """Register every shipped scenario and all other games; what is registered already stays as it is."""
-    for name in GAMES:
+    for name, env in places_of("env").items():
         if env_id(name) not in gymnasium.registry:
-            gymnasium.register(id=env_id(name), entry_point=rooms_of(name).env)
+            gymnasium.register(id=env_id(name), entry_point=env)
     for scenario in scenario_names():
         if env_id(scenario) not in gymnasium.registry:
             _register(scenario, scenario)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,6 +56,28 @@ of its warps needs the issue slot of its sub-partition (0 to :data:`MOST_RHO`), 
 heavier co-residents can stretch, ``dram_bytes`` its traffic, ``spread`` the relative standard deviation of
 work between blocks of the kernel.
 """
+
+
+class BlockNeeds(NamedTuple):
+    """The fields of :data:`BLOCK_DTYPE`."""
+
+    threads: int
+    warps: int
+    registers: int
+    shared_bytes: int
+    carveout_bytes: int
+    residents: int
+    latency_us: float
+    rho: float
+    wait: float
+    dram_bytes: float
+    spread: float
+
+    @classmethod
+    def read(cls, block: NDArray[np.void]) -> BlockNeeds:
+        """The needs in a record of shape ``(1,)``."""
+        return cls(*block.item())
+
 
 ANY_RESIDENTS = 2**31
 """Blocks of a grid on an SM: as many as fit."""

@@ -23,6 +23,8 @@ class Rooms:
     """A :class:`gpusched_env.experiments.games.game.Game`."""
     film: str = ""
     """A function that writes the documentation's film of it to a path."""
+    benchmarks: str = ""
+    """A :class:`gpusched_env.experiments.benchmarks.suite.GameBenchmarks`."""
     papers: str = ""
     """A package of papers about it, as :mod:`gpusched_env.experiments.papers` is: without a name."""
 
@@ -47,6 +49,11 @@ def rooms_of(problem: object) -> Rooms:
         return KERNELS
     found: Rooms = load_room(GAMES[problem])
     return found
+
+
+def places_of(part: str) -> dict[str, str]:
+    """By game, those that have it: where a part is that a field of :class:`Rooms` names."""
+    return {name: place for name in GAMES if (place := getattr(rooms_of(name), part))}
 
 
 def load_room(place: str) -> Any:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusched_env.agents.policies.registry import policy_of
-from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.observations import Observation
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
+
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "maskable-ppo": {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
@@ -40,6 +41,8 @@ def learner_class(algo: str) -> Any:
 
 
 def environment(count: int = 4, **arguments: Any) -> Sb3VecEnv:
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
     return Sb3VecEnv(GpuSchedulingVectorEnv(num_envs=count, autoreset_mode="SAME_STEP", threads=1, **arguments))
 
 

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpusched_env.agents.export import export_policy
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.policies.sizes import MlpSizes, SlotSizes
-from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.observations import Observation
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
-from tests.agents.learners import EVERYTHING, environment, learner
 from tests.refusals import refused
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
+
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -82,6 +81,9 @@ def compare_actions(model: BaseAlgorithm, policy: ExportedPolicy, env: Sb3VecEnv
 def test_the_same_actions_as_torch(algo: str, name: str, scenario: str, tmp_path: Path) -> None:
     import torch
 
+    from gpusched_env.agents.export import export_policy
+    from tests.agents.learners import environment, learner
+
     torch.set_num_threads(1)
     env = environment(64, scenario=scenario)
     model = learner(algo, name, env, n_steps=8) if algo != "dqn" else learner(algo, name, env)
@@ -94,6 +96,9 @@ def test_the_same_actions_as_torch(algo: str, name: str, scenario: str, tmp_path
 
 @pytest.mark.parametrize(("algo", "name"), [("maskable-ppo", "slots"), ("dqn", "slots"), ("maskable-ppo", "mlp")])
 def test_preemptions_partitions_and_empty_slots(algo: str, name: str, tmp_path: Path) -> None:
+    from gpusched_env.agents.export import export_policy
+    from tests.agents.learners import EVERYTHING, environment, learner
+
     env = environment(64, scenario="ThreeTenants", slots=5, **EVERYTHING)
     model = learner(algo, name, env)
     export_policy(model, tmp_path / "policy.npz")
@@ -102,6 +107,9 @@ def test_preemptions_partitions_and_empty_slots(algo: str, name: str, tmp_path: 
 
 @pytest.mark.parametrize("name", ["slots", "mlp"])
 def test_synchronisations(name: str, tmp_path: Path) -> None:
+    from gpusched_env.agents.export import export_policy
+    from tests.agents.learners import environment, learner
+
     env = environment(32, scenario="DependentKernels")
     model = learner("maskable-ppo", name, env)
     export_policy(model, tmp_path / "policy.npz")
@@ -114,6 +122,9 @@ def test_synchronisations(name: str, tmp_path: Path) -> None:
 def test_the_same_actions_on_a_hundred_thousand_states(name: str, scenario: str, tmp_path: Path) -> None:
     import torch
 
+    from gpusched_env.agents.export import export_policy
+    from tests.agents.learners import environment, learner
+
     torch.set_num_threads(1)
     env = environment(64, scenario=scenario)
     model = learner("maskable-ppo", name, env, n_steps=64, batch_size=512, learning_rate=1e-3)
@@ -125,6 +136,9 @@ def test_the_same_actions_on_a_hundred_thousand_states(name: str, scenario: str,
 
 
 def test_what_is_noted_in_the_file(tmp_path: Path) -> None:
+    from gpusched_env.agents.export import export_policy
+    from tests.agents.learners import environment, learner
+
     env = environment(2, scenario="Toy", wait_us=30.0)
     model = learner("maskable-ppo", "slots", env)
     model.learn(64)
@@ -148,6 +162,9 @@ def test_what_cannot_be_exported(tmp_path: Path) -> None:
     import torch
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecNormalize
+
+    from gpusched_env.agents.export import export_policy
+    from tests.agents.learners import environment, learner
 
     path = tmp_path / "policy.npz"
     env = environment(2, scenario="Toy")

@@ -10,7 +10,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.registration import env_id
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
@@ -20,11 +19,15 @@ from tests.refusals import refused
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 SHORT: dict[str, Any] = {"scenario": "InferenceBesideTraining", "horizon_us": 300.0}
 
 
 def adapter(count: int, **kwargs: Any) -> Sb3VecEnv:
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
     return Sb3VecEnv(GpuSchedulingVectorEnv(num_envs=count, autoreset_mode="SAME_STEP", **kwargs))
 
 
@@ -159,6 +162,8 @@ def test_a_film_may_begin_in_the_middle_of_long_episodes() -> None:
 
 
 def test_an_episode_that_began_before_it_was_wrapped_is_not_drawn() -> None:
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
     plain = GpuSchedulingVectorEnv("Toy", num_envs=2, autoreset_mode="SAME_STEP")
     plain.reset(seed=0)
     env = Sb3VecEnv(plain)
@@ -170,6 +175,8 @@ def test_an_episode_that_began_before_it_was_wrapped_is_not_drawn() -> None:
 
 
 def test_what_it_refuses() -> None:
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
     with refused(InputError, "autoreset_mode", "NEXT_STEP", "stable-baselines3"):
         Sb3VecEnv(GpuSchedulingVectorEnv("Toy", num_envs=2))
     env = adapter(2, scenario="Toy")
@@ -217,6 +224,8 @@ def test_the_adapter_keeps_returns_and_lengths() -> None:
 
 
 def test_the_reward_scale_is_for_rewards_alone() -> None:
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
     plain, scaled = (Sb3VecEnv(adapter(5, **SHORT).env, scale) for scale in (1.0, 4.0))
     returns = []
     for env in (plain, scaled):

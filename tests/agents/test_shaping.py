@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.shaping import PlanShaping, ProgressShaping
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.scenarios.scenario import Reward
 
+if TYPE_CHECKING:
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
 
 def vec_env(scenario: str, count: int, shaped: bool, **overrides: Any) -> Sb3VecEnv:
+    from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
+
     env = GpuSchedulingVectorEnv(scenario, num_envs=count, autoreset_mode="SAME_STEP", threads=1, **overrides)
     wrapped = Sb3VecEnv(env, 1.0, ProgressShaping(env.scenario.reward) if shaped else None)
     wrapped.seed(5)

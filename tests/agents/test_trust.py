@@ -15,11 +15,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gpusched_env.agents.export import export_policy
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
-from gpusched_env.agents.model_file import read_model
-from gpusched_env.agents.model_scheduler import ModelScheduler
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.folder import Checkpoints, read_record
@@ -30,7 +27,6 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
-from tests.agents.learners import learner_class
 from tests.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -66,6 +62,9 @@ def cost(scheduler: Scheduler) -> float:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As the README trains and saves a model, and exports it."""
+    from gpusched_env.agents.export import export_policy
+    from tests.agents.learners import learner_class
+
     folder = tmp_path_factory.mktemp("saved")
     env = gym.make("gpusched_env:gpusched/Toy-v0")
     model = learner_class("maskable-ppo")("MultiInputPolicy", env, n_steps=64, seed=0)
@@ -76,6 +75,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_saved_model_decides_as_its_export(saved: Path) -> None:
+    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import read_model
+    from gpusched_env.agents.model_scheduler import ModelScheduler
+
     assert ExportedPolicy.load(saved / "toy_ppo.npz").info.scenario == "Toy"
     expected = cost(LearnedScheduler(saved / "toy_ppo.npz"))
     assert cost(ModelScheduler(saved / "toy_ppo.zip", trust=True)) == expected
@@ -90,6 +93,8 @@ def test_a_saved_model_decides_as_its_export(saved: Path) -> None:
 
 
 def test_a_model_of_elsewhere_runs_its_code_only_if_it_is_trusted(saved: Path, tmp_path: Path) -> None:
+    from gpusched_env.agents.model_scheduler import ModelScheduler
+
     model, ran = spiked(Path(shutil.copy(saved / "toy_ppo.zip", tmp_path)), tmp_path / "ran"), tmp_path / "ran"
     with refused(InputError, "--trust", "export_policy"):
         ModelScheduler(model)
@@ -100,6 +105,8 @@ def test_a_model_of_elsewhere_runs_its_code_only_if_it_is_trusted(saved: Path, t
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_what_is_no_model_is_refused(trust: bool, saved: Path, tmp_path: Path) -> None:
+    from gpusched_env.agents.model_file import read_model
+
     path = tmp_path / "model.zip"
     for content in (b"", b"PK", b"nothing of the kind"):
         path.write_bytes(content)
@@ -125,6 +132,10 @@ def training(**values: Any) -> TrainingConfig:
 
 
 def test_the_model_of_a_training_is_read_without_its_code(tmp_path: Path) -> None:
+    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import read_model
+    from gpusched_env.agents.model_scheduler import ModelScheduler
+
     train(training(policy="slots", seed=3, batch_size=16), tmp_path / "run")
     spiked(tmp_path / "run" / "final.zip", tmp_path / "ran")
     model = read_model(tmp_path / "run" / "final.zip")
@@ -136,6 +147,8 @@ def test_the_model_of_a_training_is_read_without_its_code(tmp_path: Path) -> Non
 
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     """Bytes changed or missing anywhere in what a training leaves: one clear error, or no harm done."""
+    from gpusched_env.agents.model_file import read_model
+
     run = tmp_path / "run"
     train(training(batch_size=16), run)
     rng = np.random.default_rng(0)
@@ -204,6 +217,10 @@ def test_what_vec_normalize_has_scaled_is_refused(algo: str, tmp_path: Path) -> 
     """Its statistics are in another file; without them the policy would decide on what it never saw."""
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
+    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import read_model
+    from tests.agents.learners import learner_class
+
     settings: dict[str, Any] = {"learning_starts": 4, "buffer_size": 50} if algo == "dqn" else {"n_steps": 64}
     make = functools.partial(gym.make, "gpusched_env:gpusched/Toy-v0")
     scaled, plain = VecNormalize(DummyVecEnv([make])), DummyVecEnv([make])
@@ -221,6 +238,9 @@ def test_what_vec_normalize_has_scaled_is_refused(algo: str, tmp_path: Path) -> 
 
 
 def test_wrappers_that_a_scheduler_would_not_have_are_refused(tmp_path: Path) -> None:
+    from gpusched_env.agents.export import export_policy
+    from tests.agents.learners import learner_class
+
     env = gym.wrappers.TransformObservation(
         gym.make("gpusched_env:gpusched/Toy-v0"),
         lambda tables: {k: np.clip(2 * v, -1, 1) for k, v in tables.items()},

@@ -19,7 +19,6 @@ import yaml
 from gpusched_env import compare
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.game_policy import write_game_policy
-from gpusched_env.agents.model_file import read_model
 from gpusched_env.agents.policy_file import METADATA, read_members
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
@@ -32,7 +31,6 @@ from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample
 from gpusched_env.experiments.load_curve.load import load_sweep
 from gpusched_env.experiments.ranking.run import rank
-from gpusched_env.experiments.sweep import local
 from gpusched_env.games.child_launches.agents.policy_file import (
     LaunchPolicyInfo,
     read_launch_policy,
@@ -79,6 +77,8 @@ def small() -> TrainingConfig:
 
 def trainings(folder: Path) -> dict[str, Trial]:
     """A training's folder, file by file; its model also without the configuration that lies beside it."""
+    from gpusched_env.agents.model_file import read_model
+
     run = folder / "run"
     config = small()
     train(config, run)
@@ -125,6 +125,8 @@ def of_fields(env: Any, dice: random.Random) -> None:
 
 def sweeps(folder: Path) -> dict[str, Trial]:
     """Comparisons over a load, and searches for hyper-parameters."""
+    from gpusched_env.experiments.sweep import local
+
     curve = folder / "curve"
     compare("Toy", "fifo,sjf", 2, sweep={"load": [0.5, 2.0]}, device="reference", workers=1).save(curve)
     result, load = curve / "result.json", partial(load_sweep, curve)

@@ -17,9 +17,7 @@ from gpusched_env.baselines.fleet.packing import Packing
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.devices import make_device
 from gpusched_env.devices.cuda.device import RealDevice
-from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.envs.fleet.env import FleetEnv
-from gpusched_env.envs.task_queues.env import TaskQueueEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import IllegalCommand, InputError
@@ -30,6 +28,11 @@ from gpusched_env.games.child_launches.problem import LaunchProblem, launch_prob
 from gpusched_env.games.child_launches.scheduler import run_application
 from gpusched_env.games.child_launches.view import SPAWN
 from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, ParentKernel, looping
+from gpusched_env.games.task_queues.devices import make_task_device
+from gpusched_env.games.task_queues.environment.env import TaskQueueEnv
+from gpusched_env.games.task_queues.form import Form
+from gpusched_env.games.task_queues.session import run_tasks_of
+from gpusched_env.games.task_queues.suite import random_task_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import (
     Launch,
@@ -45,9 +48,6 @@ from gpusched_env.scheduling.commands import (
 )
 from gpusched_env.scheduling.device import Device
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, View, ViewTable
-from gpusched_env.task_queues.form import Form
-from gpusched_env.task_queues.session import run_tasks_of
-from gpusched_env.task_queues.suite import random_task_problem
 from tests.attacks.tampering import HUGE, tamper
 from tests.devices.cuda.toy_gpu import ToyGpu
 from tests.devices.problems import K

@@ -15,7 +15,6 @@ from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.scheduler import Scheduler
 from tests.baselines.instances import episode, launches, spans, started
-from tests.baselines.test_reads import Noting
 from tests.devices.problems import K, problem
 from tests.scheduling.disturbed import Disturbed
 
@@ -120,6 +119,8 @@ def test_work_without_a_deadline_makes_way_between_kernels(tmp_path: Path) -> No
 
 def decisions(built: Problem, *hidden: str) -> list[tuple[float, Command]] | None:
     """What is decided where parts are hidden; ``None``: it came to an illegal command."""
+    from tests.baselines.test_reads import Noting
+
     scheduler = Noting(Disturbed(Clockwork(), hidden))
     try:
         episode(scheduler, built)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from gpusched_env.agents.learned import LearnedScheduler
-from gpusched_env.agents.model_scheduler import ModelScheduler
 from gpusched_env.baselines.registry import make_scheduler, means, scheduler_names
 from gpusched_env.devices import make_device
 from gpusched_env.envs.features import TABLES
@@ -144,6 +143,8 @@ def test_the_page_says_what_the_words_stand_for() -> None:
 
 
 def test_agents_read_what_their_observation_shows() -> None:
+    from gpusched_env.agents.model_scheduler import ModelScheduler
+
     shown = {
         source.strip() for features in TABLES.values() for feature in features for source in feature.source.split(",")
     }

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from gpusched_env.devices import make_device
-from gpusched_env.devices.task_queues import make_task_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.fleet.env import FleetEnv
-from gpusched_env.envs.task_queues.env import TaskQueueEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import ThreadError
 from gpusched_env.fleet.device import Fleet
 from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.environment.env import DynamicParallelismEnv
+from gpusched_env.games.task_queues.devices import make_task_device
+from gpusched_env.games.task_queues.environment.env import TaskQueueEnv
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Wait

@@ -15,7 +15,6 @@ import yaml
 from typer.testing import CliRunner
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.calibrate import report
 from gpusched_env.experiments.calibrate.samples import CalibrationSamples, Gap, Sample, read_recordings
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel
@@ -23,6 +22,7 @@ from gpusched_env.hardware.specs import Contention, Instructions, load_gpu
 from tests.refusals import refused
 
 if TYPE_CHECKING:
+    from gpusched_env.experiments.calibrate import report
     from gpusched_env.experiments.calibrate.fit import FittedConstants
 
 H100 = load_gpu("h100-sxm")
@@ -235,6 +235,7 @@ def test_a_missing_folder_is_an_input_error(tmp_path: Path) -> None:
 
 
 def summary(after: float) -> report.Calibration:
+    from gpusched_env.experiments.calibrate import report
     from gpusched_env.experiments.calibrate.fit import FITTED, FittedConstants, with_constants
 
     samples = closed_form_samples()
@@ -267,6 +268,8 @@ def test_the_verdict_follows_the_tolerance() -> None:
 
 
 def test_the_command_writes_everything_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpusched_env.experiments.calibrate import report
+
     targets = [tmp_path / name for name in ("c.yaml", "c.json", "c.md")]
     options = [str(part) for pair in zip(("--out", "--json", "--docs"), targets, strict=True) for part in pair]
     command = ["calibrate", str(tmp_path / "nowhere"), "--gpu", "h100-sxm", "--overwrite", *options]

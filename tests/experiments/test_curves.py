@@ -14,10 +14,12 @@ from gpusched_env.experiments.results.figure import apart, curves_svg, limits
 from tests.experiments.trainings import training
 from tests.refusals import refused
 
+MADE = {"physics": {"training": "a"}}
+
 
 @pytest.fixture
 def curves(tmp_path: Path) -> Curves:
-    second = training(tmp_path / "b", [5.0, 1.2, 1.04], seed=1)
+    second = training(tmp_path / "b", [5.0, 1.2, 1.04], seed=1, made=MADE)
     return gather([second, training(tmp_path / "a", [3.0, 1.4, 1.10], seed=0, baselines={})])
 
 
@@ -31,6 +33,7 @@ def test_seeds_of_one_training(curves: Curves, tmp_path: Path) -> None:
     assert curves.best_baselines(1) == [("sjf", 1.14)], "one of them was run with baselines"
     assert "seed" not in curves.training
     assert curves.training["settings"]["gamma"] > 0.9
+    assert [curve.made.physics for curve in curves.curves] == [{}, {"training": "a"}]
     path = tmp_path / "curves.json"
     path.write_bytes(encode_curves(curves))
     assert read_curves(path) == curves
@@ -59,12 +62,13 @@ def test_searches_validate_at_about_the_same_points() -> None:
         ({"learning_rate": 0.5}, r"differ in settings.learning_rate \(.* and 0.5\); only the seed may differ"),
         ({"imitation": {"scheduler": "sjf"}}, r"imitation.scheduler \(none and sjf\)"),
         ({"version": "2.0"}, "versions 1.0 and 2.0 of gpusched-env"),
+        ({"made": {"physics": {"training": "b"}}}, r"second: made by other physics \(training\) than .*first"),
         ({"costs": [2.0]}, "2 and 1 validations, up to 1,000 and 0 decisions; --resume completes"),
         ({"baselines": {"sjf": 1.2}}, "baseline sjf costs 1.2 there and 1.14 in another"),
     ],
 )
 def test_others_are_refused(tmp_path: Path, other: dict[str, Any], message: str) -> None:
-    first = training(tmp_path / "first", [2.0, 1.0], seed=0)
+    first = training(tmp_path / "first", [2.0, 1.0], seed=0, made=MADE)
     second = training(tmp_path / "second", **{"costs": [2.0, 1.1], "seed": 1, **other})
     with pytest.raises(InputError, match=message):
         gather([first, second])

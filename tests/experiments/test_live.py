@@ -62,6 +62,9 @@ def test_every_scheduler_runs_on_the_gpu_and_in_simulation(gpu: None, tmp_path: 
     assert "before they are known" in live.left_out["Toy"]["sjf-clairvoyant"]
     assert live.fits["Toy"].kernels == len(build_problem(load_scenario("Toy")).kernels)
     assert live.fits["Toy"].time == pytest.approx(1.0, abs=0.05)
+    assert live.made.physics.keys() == {"compiled", "cuda"}
+    assert live.made.schedulers["Toy"].keys() - {"alone"} == {"pass-through", "wspt"}
+    assert live.made.data["Toy"].keys() == {", ".join(["Toy", *SETTINGS])}
     assert read_live(path) == live
     written = page.markdown([live], "picture.svg", "tables.csv")
     assert "](picture.svg)" in written

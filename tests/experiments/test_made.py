@@ -13,11 +13,12 @@ from gpusched_env.closure import ROOT
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.games.kernels import PLAY
+from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.sources import closure_of
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.load import sweeps
-from gpusched_env.experiments.ranking.made import Made, data_hash, made_by, origin_of
+from gpusched_env.experiments.ranking.made import Made, check_together, data_hash, made_by, made_by_training, origin_of
 from gpusched_env.experiments.ranking.replaying import Replaying
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking, read_rankings
 from gpusched_env.experiments.ranking.run import rank
@@ -301,3 +302,32 @@ def test_files_that_contradict_themselves_are_refused() -> None:
     FILE.write_bytes(encode_ranking(ranking))
     with refused(InputError, "is 2", "has 1"):
         read_ranking(FILE)
+
+
+# ---- files beside each other --------------------------------------------------------------------------------------
+
+
+def test_files_of_different_sources_are_refused_and_those_of_unknown_ones_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first = Made(physics={"compiled": "a"}, schedulers={"Toy": {"fifo": "b"}}, data={"Toy": {"Toy": "c"}})
+    check_together({"first": first, "old": Made(), "same": first, "more": Made(schedulers={"Toy": {"orion": "d"}})})
+    assert capsys.readouterr().err == "gpusched: 1 of 4 files do not say what made them\n"
+    for part, other in (
+        (r"physics \(compiled\)", {"physics": {"compiled": "b"}}),
+        (r"scheduler \(Toy, fifo\)", {"schedulers": {"Toy": {"fifo": "c"}}}),
+        (r"data \(Toy, Toy\)", {"data": {"Toy": {"Toy": "d"}}}),
+    ):
+        changed = msgspec.structs.replace(first, **other)
+        with pytest.raises(InputError, match=f"second: made by other {part} than first; make one of them again"):
+            check_together({"first": first, "second": changed})
+
+
+@pytest.mark.parametrize("name", ["Toy", "DynamicParallelism"])
+def test_a_training_is_made_by_its_trainer_and_scenario(name: str) -> None:
+    config = game_of(name).configured(name, {}, None)
+    made = made_by_training(config)
+    assert made.physics.keys() == {"training"}
+    assert (name in made.data) == (name == "Toy")
+    other = made_by_training(game_of("TaskQueue").configured("TaskQueue", {}, None))
+    assert other.physics != made.physics

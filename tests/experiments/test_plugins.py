@@ -23,8 +23,8 @@ from gpusched_env.experiments.lib.names import (
     new_scheduler,
 )
 from gpusched_env.experiments.lib.trained import learned_file
-from gpusched_env.experiments.task_queues.schedulers import new_task_scheduler
 from gpusched_env.games.child_launches.experiments.schedulers import new_launch_scheduler
+from gpusched_env.games.task_queues.experiments.schedulers import new_task_scheduler
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.scheduler import Scheduler
 from tests.agents.made_up import made_up, written

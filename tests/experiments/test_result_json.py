@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import encoded
+from gpusched_env.experiments.ranking.made import data_hash
+from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.report.result import result_of
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
@@ -30,6 +34,21 @@ def test_it_holds_figures_intervals_and_everything_to_repeat_the_run(comparison:
     assert eager["cost_difference"]["against"] == "patient"
     assert eager["cost_difference"]["difference"]["mean"] == pytest.approx(-0.32)
     assert eager["figures"]["cost"]["mean"] == pytest.approx(0.88)
+
+
+def test_it_holds_hashes_of_what_is_called_by_its_name(tmp_path: Path) -> None:
+    """A class has no name that would say where it is from; of those that have one the file keeps what it was."""
+    from gpusched_env.baselines.fifo import Fifo
+
+    found = compare("Toy", {"fifo": "fifo", "orion": Fifo}, 1, workers=1)
+    made = result_of(found).provenance.made
+    assert made.schedulers["Toy"].keys() - {"alone"} == {"fifo"}
+    assert made.physics.keys() == {"compiled"}
+    assert made.data["Toy"] == {"Toy": data_hash(load_scenario("Toy"))}
+    found.save(tmp_path / "saved")
+    file = tmp_path / "saved" / "result.json"
+    file.write_text(file.read_text().replace(made.physics["compiled"], "of another"))
+    assert result_of(load_comparison(tmp_path / "saved")).provenance.made.physics == {"compiled": "of another"}
 
 
 def test_the_scenario_reads_back(comparison: Comparison) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, text in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    caches = (closure.source, sources._parsed, sources._shipped, sources._shipped_data)
+    caches: Any = (closure.source, closure._imports, closure._shipped, sources._parsed, sources._shipped_data)
     for module in (closure, sources):
         monkeypatch.setattr(module, "ROOT", root)
     for cache in caches:

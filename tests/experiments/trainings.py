@@ -21,13 +21,15 @@ def training(
     *,
     baselines: dict[str, float] = BASELINES,
     version: str = "1.0",
+    made: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Path:
     """One on ``Toy``, validated every 1000 decisions on two episodes."""
     folder.mkdir(parents=True)
     config = config_of({"scenario": load_scenario("Toy"), **settings})
     command = f"gpusched train Toy --seed {config.seed} --out runs/{folder.name}"
-    write_config(config, {"command": command, "versions": {"gpusched-env": version}}, folder / "config.yaml")
+    noted = {"command": command, "versions": {"gpusched-env": version}, "made": made or {}}
+    write_config(config, noted, folder / "config.yaml")
     points = [
         CurveEntry(timesteps=1000 * k, cost=cost, costs=[cost, cost], best=cost <= min(costs[: k + 1]))
         for k, cost in enumerate(costs)

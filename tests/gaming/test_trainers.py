@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gpusched_env.agents.training.config import config_of
-from gpusched_env.agents.training.environments import training_env, validation_seeds
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
@@ -14,6 +13,8 @@ from tests.refusals import refused
 
 
 def test_no_episode_of_a_validation_or_a_comparison_is_trained_on() -> None:
+    from gpusched_env.agents.training.environments import training_env, validation_seeds
+
     compared = set(range(1000))
     trained: set[int] = set()
     for seed in range(3):

@@ -20,7 +20,6 @@ from gpusched_env.hardware import (
     tiles,
     timing,
 )
-from gpusched_env.hardware import task_queues as task_laws
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
 from gpusched_env.hardware.matrix_products import Product, ProductCosts
 from gpusched_env.hardware.tiles import Pair
@@ -120,15 +119,6 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "activity": st.tuples(share, st.one_of(st.just(0.0), some), some),
     "capped_speed": st.tuples(st.floats(0.01, 1.0), st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
     "share_of_speed": st.tuples(some, st.floats(0.1, 1.0), st.floats(0.2, 2.0)),
-    "served": st.tuples(times_ps, times_ps, times_ps),
-    "moved_ps": st.tuples(amount, some),
-    "missed": st.tuples(some, some),
-    "readable": st.tuples(few, few, few),
-    "published": st.tuples(few, few, few),
-    "slots_of": st.tuples(amount),
-    "rounds_of": st.tuples(few, st.integers(1, 32)),
-    "edges_in_round": st.integers(1, 64).flatmap(lambda n: st.tuples(amount, st.just(n), st.integers(0, n - 1))),
-    "polled_at": st.tuples(times_ps, amount, times_ps),
     "product_block_us": st.tuples(product_costs, divided, st.integers(1, 4)),
     "product_us": st.tuples(product_costs, divided, st.integers(1, 132)),
     "iteration_stretch": st.tuples(share, some, st.one_of(st.just(0.0), some), some),
@@ -138,7 +128,7 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 
 def laws() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name, law in laws_of(
-        co_location, contention, matrix_products, placement, power, queues, shared_memory, task_laws, tiles, timing
+        co_location, contention, matrix_products, placement, power, queues, shared_memory, tiles, timing
     ):
         if name not in NOT_LAWS:
             yield name, law

@@ -31,12 +31,10 @@ from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.fleet.policy_file import read_fleet_policy
 from gpusched_env.agents.manifest import check_agent
 from gpusched_env.agents.shipped import FOLDER
-from gpusched_env.agents.task_queues.policy_file import read_form_policy
 from gpusched_env.agents.training import check_training
 from gpusched_env.agents.training.folder import check_kept, policy_file, read_config
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import MOST_LETTERS, GpuschedError
-from gpusched_env.experiments.calibrate.fit import fit
 from gpusched_env.experiments.calibrate.samples import read_recordings
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.compare import compare
@@ -47,6 +45,7 @@ from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import encode_curves, gather, read_curves
 from gpusched_env.experiments.results.figure import curves_svg
 from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
+from gpusched_env.games.task_queues.agents.policy_file import read_form_policy
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.scenario import load_scenario
@@ -306,7 +305,15 @@ def policies(folder: Path) -> None:
     check_agent(folder, "PriorityFill")
 
 
+def fitted(folder: Path) -> object:
+    """It loads SciPy."""
+    from gpusched_env.experiments.calibrate.fit import fit
+
+    return fit(read_recordings(folder).samples, load_gpu("h100-sxm"), simulate=False)
+
+
 # ---- fleets ---------------------------------------------------------------------------------------------
+
 
 SMALL = ("fleet", "--days", 0.02, "--gpus", 4, "--dispatchers", "first-fit")
 
@@ -336,7 +343,7 @@ ATTACKED: dict[str, Attacked] = {
     "validate": Attacked(write_pairs, validate),
     "calibrate": Attacked(
         write_samples,
-        lambda folder: fit(read_recordings(folder).samples, load_gpu("h100-sxm"), simulate=False),
+        fitted,
     ),
     "ranking": Attacked(write_ranking, rank_commands),
     "comparison": Attacked(write_comparison, report),

@@ -16,7 +16,6 @@ import pytest
 from gpusched_env import compare, load_comparison
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.manifest import file_hash, read_manifest
-from gpusched_env.agents.model_file import read_model
 from gpusched_env.agents.training.folder import read_config
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.case import KernelCounterexample
@@ -30,6 +29,14 @@ from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.importers import import_trace
 from gpusched_env.workload.workload import read_workload
 from tests.refusals import refused
+
+
+def read_model(path: Path, trust: bool = False) -> object:
+    """It loads PyTorch."""
+    from gpusched_env.agents import model_file
+
+    return model_file.read_model(path, trust=trust)
+
 
 READERS: list[Callable[[Path], object]] = [
     load_scenario, load_gpu, import_trace, read_workload, ExportedPolicy.load, read_launch_policy, read_manifest,

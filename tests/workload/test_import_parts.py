@@ -242,6 +242,15 @@ def test_what_the_profiler_missed_on_the_device_takes_its_time(tmp_path: Path, g
     assert (
         "1 gaps, 0.6 ms in all, in which the device did nothing that was recorded, though there was" in workload.source
     )
+    # What was launched before the recording, and is in no iteration, may have waited for anything.
+    earlier = [
+        kernel(14.0, 10.0, 1),
+        kernel(640.0, 10.0, 2, stream=9),
+        kernel(1234.0, 10.0, 3),
+        kernel(1250.0, 10.0, 4),
+    ]
+    late = [call("cudaLaunchKernel", 1230.0, 2.0, 3), call("cudaLaunchKernel", 1231.0, 2.0, 4)]
+    assert "gaps" not in imported(tmp_path, [mark(1200.0, 99.0), *late, *earlier], gpu).source
     # A launch that comes late, or soon after its call, misses nothing.
     for late in (call("cudaLaunchKernel", 630.0, 2.0, 3), call("cudaLaunchKernel", 30.0, 605.0, 3)):
         found = imported(tmp_path, [mark(0.0, 700.0), *calls[:2], late, *kernels], gpu)

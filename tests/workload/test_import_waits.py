@@ -45,6 +45,7 @@ def test_a_launch_that_finds_the_queue_full_waits(tmp_path: Path, gpu: GpuSpec) 
     assert workload.iteration_us == pytest.approx([13.0 + 46.0 * KERNELS - 1.0 + sync, *[46.0 * KERNELS + sync] * 3])
     figures = summarise(workload, gpu)
     assert abs(figures.pace) < 0.01
+    assert "host work left out" not in workload.source
 
 
 def overlapping(steps: int) -> list[Event]:

@@ -8,7 +8,7 @@ from collections import deque
 from gpusched_env.devices.reference.blocks import Sm
 from gpusched_env.devices.reference.clock import Alarm, Phase
 from gpusched_env.devices.reference.dispatcher import Dispatcher, Residency
-from gpusched_env.devices.reference.grid import BlockNeeds, Grid
+from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.rates import Rates
 from gpusched_env.devices.reference.setting import Setting
@@ -19,6 +19,7 @@ from gpusched_env.devices.rules.logs import RESIDENCY, add_row, log_kernel
 from gpusched_env.devices.rules.meter import gpu_changed
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.queues import held_ps
+from gpusched_env.hardware.records import BlockNeeds
 
 
 class Context:

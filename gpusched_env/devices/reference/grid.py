@@ -5,34 +5,10 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import InitVar, dataclass
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from gpusched_env.devices.reference.tiling import Tiling
 from gpusched_env.hardware.placement import within
-
-
-class BlockNeeds(NamedTuple):
-    """What one block of a kernel needs: the fields of :data:`~gpusched_env.hardware.records.BLOCK_DTYPE`."""
-
-    threads: int
-    warps: int
-    registers: int
-    shared_bytes: int
-    carveout_bytes: int
-    residents: int
-    latency_us: float
-    rho: float
-    wait: float
-    dram_bytes: float
-    spread: float
-
-    @classmethod
-    def read(cls, block: NDArray[np.void]) -> BlockNeeds:
-        """The needs in a record of shape ``(1,)``."""
-        return cls(*block.item())
+from gpusched_env.hardware.records import BlockNeeds
 
 
 class Queueing(enum.Enum):

@@ -1,4 +1,4 @@
-"""What :mod:`gpusched_env.workload.host` works on: clients, jobs, host threads and programs as plain objects."""
+"""The world that texts of both devices work on (hosts, cores, rules, commands), as plain objects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 class World:
-    """Hosts at run time. Names and meanings are those of :mod:`gpusched_env.workload.host`."""
+    """What :mod:`gpusched_env.workload.host`, :mod:`gpusched_env.workload.cores` and :mod:`gpusched_env.devices.rules`
+    read and write, under their names."""
 
     # Host threads are no SimPy processes: one text of them is compiled for other devices, and steps by timers.
 
@@ -140,12 +141,6 @@ class World:
         job = self.jobs[tenant][number]
         job.variant, job.first_op, job.marks = variant, variant.first_op, variant.marks
         job.operations = job.unfinished = variant.device_ops
-
-    def in_system(self, tenant: int) -> list[Job]:
-        """Jobs that have arrived and are not gone, oldest first."""
-        client = self.clients[tenant]
-        jobs = (self.jobs[tenant][number] for number in range(client.first, client.arrived))
-        return [job for job in jobs if job.state != host.GONE]
 
     def issue(self, k: int) -> None:
         """A thread issues the operation that it stands at."""

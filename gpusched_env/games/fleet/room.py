@@ -10,4 +10,5 @@ ROOM: Final = Rooms(
     env="gpusched_env.envs.fleet.env:FleetEnv",
     trainer="gpusched_env.agents.fleet.trainer:TRAINER",
     game="gpusched_env.experiments.fleet.game:GAME",
+    benchmarks="gpusched_env.experiments.benchmarks.fleets:BENCHMARKS",
 )

@@ -7,7 +7,10 @@ from typing import Final
 from gpusched_env.scenarios.games import Rooms
 
 ROOM: Final = Rooms(
-    env="gpusched_env.envs.task_queues.env:TaskQueueEnv",
-    trainer="gpusched_env.agents.task_queues.trainer:TRAINER",
-    game="gpusched_env.experiments.task_queues.game:GAME",
+    env="gpusched_env.games.task_queues.environment.env:TaskQueueEnv",
+    trainer="gpusched_env.games.task_queues.agents.trainer:TRAINER",
+    game="gpusched_env.games.task_queues.experiments.game:GAME",
+    film="gpusched_env.games.task_queues.experiments.film:shoot",
+    benchmarks="gpusched_env.games.task_queues.experiments.benchmarks:BENCHMARKS",
+    papers="gpusched_env.games.task_queues.papers",
 )

@@ -58,8 +58,8 @@ def completed(recording: Recording, numbers: Collection[int]) -> Recording:
     if not any(event.shape is not None for event in timed):
         raise InputError(f"{recording.origin}: has no kernel that was launched in the recording; {recording.advice}")
     begun = max(0, len(recording.iterations) - len(iterations))
-    known = [*_before(recording, earlier, timed), *timed]
-    unseen = list(_unseen(known))
+    before = list(_before(recording, earlier, timed))
+    unseen = list(_unseen(before, timed))
     gaps_ms = sum(event.duration_us for event in unseen) / 1e3
     notes = {
         "kernels, copies and memsets launched before the recording left out": len(earlier),
@@ -75,7 +75,7 @@ def completed(recording: Recording, numbers: Collection[int]) -> Recording:
     }
     return replace(
         recording,
-        events=tuple(_with_registers([*known, *unseen])),
+        events=tuple(_with_registers([*before, *timed, *unseen])),
         iterations=tuple(iterations),
         notes=(*recording.notes, *(f"{count} {what}" for what, count in notes.items() if count)),
     )
@@ -130,17 +130,18 @@ def _before(recording: Recording, earlier: Collection[int], launched: Sequence[D
         yield from (replace(event, call=call) for event in recording.events if id(event) in earlier)
 
 
-def _unseen(events: Sequence[DeviceEvent]) -> Iterator[DeviceEvent]:
-    """What the device did while it seems to have been idle, and was not waiting for the host.
+def _unseen(before: Sequence[DeviceEvent], launched: Sequence[DeviceEvent]) -> Iterator[DeviceEvent]:
+    """What the device did of the recording while it seems to have been idle, and was not waiting for the host.
 
     The next node of a graph does not wait for copies and collectives beside it, which leave it most of the device.
     """
     done_us = computed_us = -math.inf
     graphs_us: dict[HostCall, float] = {}
     """When each graph was done with what of it had started."""
-    for event in sorted(events, key=lambda event: event.start_us):
+    of_before = set(map(id, before))
+    for event in sorted([*before, *launched], key=lambda event: event.start_us):
         call = event.call
-        if call is not None and done_us > -math.inf:
+        if call is not None and id(event) not in of_before and done_us > -math.inf:
             free_us = max(computed_us, graphs_us[call]) if call in graphs_us else max(done_us, call.end_us)
             if event.start_us - free_us > UNSEEN_US:
                 own = call if launches_graph(call.name) else replace(call, duration_us=0.0)

@@ -30,18 +30,21 @@ def leave_out_overlap(iteration: Iteration, alone_us: Callable[[], float]) -> fl
         the host time that was left out, microseconds.
     """
     recorded = [(op, op.host_us) for op in iteration.ops if op.ahead_us > 0.0]
-    most_us = AS_RECORDED * iteration.recorded_us
-    if not recorded or alone_us() <= most_us:
+    if not recorded or alone_us() <= AS_RECORDED * iteration.recorded_us:
         return 0.0
 
-    def leave_out(share: float) -> None:
+    def shortened_us(share: float) -> float:
         for op, host_us in recorded:
             op.host_us = host_us - share * op.ahead_us
+        return alone_us()
 
+    # Where something else makes it longer, host time is kept that changes nothing.
+    most_us = AS_RECORDED * max(iteration.recorded_us, shortened_us(1.0))
     low, high = 0.0, 1.0
+    if shortened_us(low) <= most_us:
+        return 0.0
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        leave_out(middle)
-        low, high = (low, middle) if alone_us() <= most_us else (middle, high)
-    leave_out(high)
+        low, high = (low, middle) if shortened_us(middle) <= most_us else (middle, high)
+    shortened_us(high)
     return high * sum(op.ahead_us for op, _ in recorded)

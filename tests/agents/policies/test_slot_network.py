@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.policies.slot_network import SlotActor
-from gpusched_env.agents.policies.tables import TablesExtractor
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature, TenantFeature
 from gpusched_env.envs.observations import Observation, ObservationEncoder
@@ -47,6 +45,9 @@ def observations(layout: ActionLayout, count: int, seed: int) -> Observation:
 def torch_numbers(policy: ExportedPolicy, layout: ActionLayout, tables: Observation) -> Any:
     """What the network of an exported policy computes in torch."""
     import torch
+
+    from gpusched_env.agents.policies.slot_network import SlotActor
+    from gpusched_env.agents.policies.tables import TablesExtractor
 
     sizes: Any = policy.info.network
     actor = SlotActor(sizes)

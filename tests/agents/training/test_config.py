@@ -8,13 +8,6 @@ from typing import Any
 import pytest
 
 from gpusched_env.agents.training.config import Imitation, config_of
-from gpusched_env.agents.training.environments import (
-    reward_scale,
-    training_changes,
-    training_env,
-    training_scenarios,
-    validation_env,
-)
 from gpusched_env.agents.training.folder import policy_file, read_config, write_config
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
@@ -65,12 +58,16 @@ def test_the_file_gives_the_configuration_back(tmp_path: Path) -> None:
 
 def test_rewards_are_scaled_by_the_cost_of_the_jobs_alone() -> None:
     # 20 requests of weight 1 and 5 steps of weight 4, each of slowdown 1 alone: 40.
+    from gpusched_env.agents.training.environments import reward_scale
+
     assert reward_scale(build_problem(load_scenario("InferenceBesideTraining"))) == pytest.approx(10 / 40)
     missed = load_scenario("Toy", reward={"slo_miss": 2.0})
     assert reward_scale(build_problem(missed)) == pytest.approx(10 / (2.0 * (1.0 + 3.0)))
 
 
 def test_environments_have_the_training_variants() -> None:
+    from gpusched_env.agents.training.environments import training_changes, training_env, validation_env
+
     scenario = load_scenario("InferenceBesideTraining")
     config = config_of({"scenario": scenario, "envs": 30, "validation_seeds": 2})
     assert len(training_changes(config)) == 4
@@ -85,6 +82,8 @@ def test_environments_have_the_training_variants() -> None:
 
 def test_other_scenarios_bring_their_variants() -> None:
     """One policy for both, with a row for each tenant of the one that has most."""
+    from gpusched_env.agents.training.environments import training_changes, training_scenarios, validation_env
+
     poisson, burst = load_scenario("ServingPoisson"), load_scenario("ServingBurst")
     assert poisson.workload_sets is not None
     assert burst.workload_sets is not None

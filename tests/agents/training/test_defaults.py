@@ -15,15 +15,15 @@ from gpusched_env.agents.fleet.learned import LearnedFleet
 from gpusched_env.agents.manifest import read_manifest
 from gpusched_env.agents.policy_file import kind
 from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy
-from gpusched_env.agents.task_queues.config import FormTraining
-from gpusched_env.agents.task_queues.learned import NAME as TASK_QUEUE
-from gpusched_env.agents.task_queues.learned import LearnedForms
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
 from gpusched_env.agents.training.game_training import GameTraining, game_training_of
 from gpusched_env.games.child_launches.agents.config import LaunchTraining
 from gpusched_env.games.child_launches.agents.learned import NAME as DYNAMIC_PARALLELISM
 from gpusched_env.games.child_launches.agents.learned import LearnedLaunches
+from gpusched_env.games.task_queues.agents.config import FormTraining
+from gpusched_env.games.task_queues.agents.learned import NAME as TASK_QUEUE
+from gpusched_env.games.task_queues.agents.learned import LearnedForms
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import load_scenario
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
-from gpusched_env.agents.model_file import read_model
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.serve import ALONE, BESIDE
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.distillation import FUTURES, LEAST, savings, without_futures
-from gpusched_env.agents.training.validation import Progress
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.env import GpuSchedulingEnv
@@ -25,8 +22,10 @@ from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from tests.agents.training.test_resume import assert_same, weights
 from tests.refusals import refused
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.validation import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -52,6 +51,8 @@ def distilling(**values: Any) -> TrainingConfig:
 
 
 def test_what_actions_save_is_what_the_columns_of_futures_say_less_the_margin() -> None:
+    from gpusched_env.agents.training.distillation import LEAST, savings
+
     layout = ActionLayout.of(SHORT, 6, 12, 250.0)
     tenants = np.zeros((1, 6, len(TenantFeature)), np.float32)
     # x / (1 + |x|) of 0.5 jobs saved, of 4 lost, and of no way to be in time.
@@ -70,6 +71,9 @@ def test_what_actions_save_is_what_the_columns_of_futures_say_less_the_margin() 
 
 def test_a_training_learns_to_decide_without_futures_and_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     from sb3_contrib import MaskablePPO
+
+    from gpusched_env.agents.model_file import read_model
+    from tests.agents.training.test_resume import assert_same, weights
 
     whole = train(distilling(), tmp_path / "whole")
     assert len(whole.curve) >= 3
@@ -103,6 +107,8 @@ def test_a_training_learns_to_decide_without_futures_and_goes_on_where_it_was_st
 
 
 def test_the_network_is_not_told_what_it_has_to_learn() -> None:
+    from gpusched_env.agents.training.distillation import FUTURES, without_futures
+
     told = GpuSchedulingEnv(SHORT)
     observation, _ = told.reset(seed=5)
     plain = GpuSchedulingEnv(SHORT, futures=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -19,14 +19,14 @@ from gpusched_env.agents.policy_file import write_policy
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.evolution import Population, relative_to_median
 from gpusched_env.agents.training.folder import Checkpoints
-from gpusched_env.agents.training.rules import first_weights, searched_weights
-from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up
 from tests.refusals import refused
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.validation import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -95,6 +95,8 @@ def test_what_is_not_searched_stays_zero(tmp_path: Path) -> None:
 
 
 def test_of_the_serve_rule_single_terms_can_be_searched(tmp_path: Path) -> None:
+    from gpusched_env.agents.training.rules import searched_weights
+
     serve: dict[str, Any] = {"policy": "serve", "interval_us": 100.0}
     found = searched_weights(toy(**serve, search=["alone.spare", "beside.one"]), serve_rule.shapes())
     assert found is not None
@@ -109,6 +111,8 @@ def test_of_the_serve_rule_single_terms_can_be_searched(tmp_path: Path) -> None:
 
 def test_episodes_count_alike_and_one_that_costs_nothing_is_no_division_by_zero() -> None:
     """Medians of 10, 2 and 0; the last counts as one of 6."""
+    from gpusched_env.agents.training.evolution import relative_to_median
+
     costs = np.array([[10.0, 1.0, 0.0], [20.0, 2.0, 0.0], [5.0, 3.0, 3.0]])
     expected = [[1.0, 0.5, 0.0], [2.0, 1.0, 0.0], [0.5, 1.5, 0.5]]
     assert relative_to_median(costs).tolist() == expected
@@ -117,6 +121,8 @@ def test_episodes_count_alike_and_one_that_costs_nothing_is_no_division_by_zero(
 
 def test_randomised_episodes_are_drawn_anew_each_generation() -> None:
     """A policy costs the same in a generation whenever it plays, and something else in the next one."""
+    from gpusched_env.agents.training.evolution import Population
+
     config = toy(randomise={"rates": [0.5, 2.0], "gpus": ["toy-4sm", "h100-sxm"]}, episodes=4)
     policy = made_up("Toy", "rule")
     costs = []
@@ -165,6 +171,8 @@ def test_it_begins_with_a_trained_rule(tmp_path: Path) -> None:
 
 
 def test_a_search_of_the_serve_rule_begins_with_one_of_fewer_ways(tmp_path: Path) -> None:
+    from gpusched_env.agents.training.rules import first_weights
+
     info = msgspec.structs.replace(made_up("Toy", "serve", interval_us=100.0).info, network=ServeSizes(ways=2))
     value = np.arange(2 * len(ServeTerm), dtype=np.float32).reshape(2, -1)
     write_policy(tmp_path / "older.npz", info, {"value": value})

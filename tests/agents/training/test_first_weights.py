@@ -13,7 +13,6 @@ from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
-from tests.agents.training.test_resume import assert_same, weights
 from tests.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -39,6 +38,8 @@ def small(**values: Any) -> TrainingConfig:
 
 
 def actors(folder: Path) -> dict[str, Any]:
+    from tests.agents.training.test_resume import weights
+
     found = weights(folder / "final.zip")["policy"]
     return {name: array for name, array in found.items() if ".actor." in name}
 
@@ -52,6 +53,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["best.zip", "best.npz"])
 def test_it_decides_at_first_as_the_policy_that_it_begins_with(name: str, trained: Path, tmp_path: Path) -> None:
+    from tests.agents.training.test_resume import weights
+
     again = train(small(begin_with=str(trained / name), seed=12), tmp_path / "again")
     first = train(small(seed=12), tmp_path / "other").curve[0]
     best = min(entry.cost for entry in train(small(), trained, resume=True).curve)
@@ -61,6 +64,8 @@ def test_it_decides_at_first_as_the_policy_that_it_begins_with(name: str, traine
 
 
 def test_while_the_critic_learns_the_actor_stays(trained: Path, tmp_path: Path) -> None:
+    from tests.agents.training.test_resume import assert_same
+
     begun = {"begin_with": str(trained / "best.npz"), "seed": 5}
     train(small(**begun, critic_first=10_000), tmp_path / "still")
     kept = actors(tmp_path / "still")

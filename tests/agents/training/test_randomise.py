@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from gpusched_env.agents.training.config import Randomise, randomise_of
-from gpusched_env.agents.training.environments import sampler
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario, override
 from gpusched_env.scenarios.variants import variant_changes
@@ -31,6 +30,8 @@ def test_what_is_wrong_with_it_is_named(text: str, message: str) -> None:
 
 
 def test_draws_stay_within_what_was_asked_for() -> None:
+    from gpusched_env.agents.training.environments import sampler
+
     scenario = load_scenario("MultiTenantBurst")
     changes = variant_changes(scenario, "train")
     sample = sampler(scenario, changes, Randomise(rates=(0.5, 2.0), gpus=("h100-sxm", "h200-sxm"), profiles=3.0))
@@ -56,6 +57,8 @@ def test_draws_stay_within_what_was_asked_for() -> None:
 
 
 def test_a_closed_loop_thinks_shorter_at_a_higher_rate() -> None:
+    from gpusched_env.agents.training.environments import sampler
+
     scenario = load_scenario("InferenceBesideTraining")
     sample = sampler(scenario, [{}], Randomise(rates=(2.0, 2.0)))
     assert sample is not None
@@ -67,9 +70,13 @@ def test_a_closed_loop_thinks_shorter_at_a_higher_rate() -> None:
 
 
 def test_nothing_to_draw() -> None:
+    from gpusched_env.agents.training.environments import sampler
+
     assert sampler(load_scenario("Toy"), [{}], Randomise()) is None
 
 
 def test_a_gpu_that_a_variant_cannot_have_is_refused_at_once() -> None:
+    from gpusched_env.agents.training.environments import sampler
+
     with refused(InputError, "GPU 'h1000'", "unknown"):
         sampler(load_scenario("Toy"), [{}], Randomise(gpus=("h1000",)))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -20,10 +20,12 @@ import gpusched_env
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.folder import Checkpoints, read_config
-from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.validation import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

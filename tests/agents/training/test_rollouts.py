@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,11 +13,13 @@ from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.folder import Checkpoints
-from gpusched_env.agents.training.rollouts import TRIED, RidgeFit
-from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.rollouts import RidgeFit
+    from gpusched_env.agents.training.validation import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -48,6 +50,8 @@ def learnt(folder: Path) -> RidgeFit:
 
 def test_a_fit_gives_back_the_line_that_gains_lie_on() -> None:
     """Gains of -0.5 times what is seen ahead, plus 0.1 for the way alone: what the rule has anyway is taken off."""
+    from gpusched_env.agents.training.rollouts import TRIED, RidgeFit
+
     rng = np.random.default_rng(0)
     fit = RidgeFit()
     assert not fit.weights(1.0, 0.5)["value"].any(), "nothing is known"
@@ -66,6 +70,8 @@ def test_a_fit_gives_back_the_line_that_gains_lie_on() -> None:
 
 
 def test_a_penalty_holds_back_what_few_pairs_say() -> None:
+    from gpusched_env.agents.training.rollouts import RidgeFit
+
     fit = RidgeFit()
     terms = np.zeros(len(ServeTerm))
     terms[ServeTerm.ONE] = 1.0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import Imitation, config_of
-from gpusched_env.agents.training.environments import training_layout
-from gpusched_env.agents.training.imitation import Lesson, discounted, record
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.metrics import episode_metrics
@@ -21,10 +20,15 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from tests.refusals import refused
 
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.imitation import Lesson
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def lesson(scenario: Scenario, teacher: str, decisions: int = 10**6, gamma: float = 1.0) -> Lesson:
+    from gpusched_env.agents.training.imitation import record
+
     config = config_of({"scenario": scenario, "gamma": gamma, "reward_scale": 2.0, "shaping": False})
     return record(config, lambda: make_scheduler(teacher), [(scenario, 3), (scenario, 4)], decisions)
 
@@ -72,6 +76,8 @@ def test_a_teacher_of_processes_is_refused() -> None:
 
 
 def test_discounting_by_hand() -> None:
+    from gpusched_env.agents.training.imitation import discounted
+
     np.testing.assert_allclose(discounted([-1.0, 0.0, -4.0], 0.5, 2.0), [-4.0, -4.0, -8.0])
 
 
@@ -108,6 +114,8 @@ def test_what_cannot_be_imitated_is_said_before_anything_is_written(tmp_path: Pa
 
 
 def test_for_an_interval_only_schedulers_that_rank_can_be_imitated() -> None:
+    from gpusched_env.agents.training.imitation import record
+
     scenario = load_scenario("ServingPoisson", load=3.0, horizon_us=8000.0)
     config = config_of({"scenario": scenario, "interval_us": 100.0})
     with refused(InputError, "interval_us", "moore"):
@@ -120,6 +128,9 @@ def test_for_an_interval_only_schedulers_that_rank_can_be_imitated() -> None:
 
 def test_for_an_interval_the_most_urgent_goes_first_unless_the_plan_says_so_anyhow() -> None:
     """Without rejections each action of edf lets a tenant go first, the one whose oldest job has the least time."""
+    from gpusched_env.agents.training.environments import training_layout
+    from gpusched_env.agents.training.imitation import record
+
     scenario = load_scenario("ServingPoisson", load=3.0, horizon_us=8000.0, commands=["launch"])
     config = config_of({"scenario": scenario, "interval_us": 100.0})
     recorded = record(config, lambda: make_scheduler("edf"), [(scenario, 3)], 1000)

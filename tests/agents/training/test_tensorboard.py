@@ -17,14 +17,14 @@ from PIL import Image
 
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.learning import action_labels
-from gpusched_env.agents.training.validation import Progress
 from gpusched_env.display.palette import TENANTS, rgb
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.scenarios.scenario import load_scenario
 
 if TYPE_CHECKING:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from gpusched_env.agents.training.validation import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 BASELINES = {"fifo": 1.83, "reef": 1.04}
@@ -157,6 +157,8 @@ def test_a_resumed_training_shows_nothing_twice(tmp_path: Path, events: EventAcc
 
 
 def test_what_actions_count_as() -> None:
+    from gpusched_env.agents.training.learning import action_labels
+
     layout = ActionLayout(
         slots=3, running_slots=1, stream_priorities=(0, -1), modes=("drain", "save-part"), quarters=(2, 4), lookahead=2
     )

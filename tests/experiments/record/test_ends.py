@@ -58,7 +58,7 @@ class Launched(CupySmWatcher):
         self.sms, self.most_shared, self.twice_on_one = 4, 200_000, twice_on_one
         self.calls: list[Any] = []
 
-    def freed(self, fill: Callable[[], None], us: float) -> list[float]:
+    def freed_by(self, fill: Callable[[], None], us: float) -> list[float]:
         return self._freed(fill, us)
 
     def _stream(self, number: int, priority: int) -> Any:
@@ -86,7 +86,7 @@ class Launched(CupySmWatcher):
 
 def test_an_urgent_kernel_waits_for_every_sm() -> None:
     gpu = Launched(twice_on_one=False)
-    free_us = gpu.freed(lambda: gpu.calls.append("operator"), 50.0)
+    free_us = gpu.freed_by(lambda: gpu.calls.append("operator"), 50.0)
     assert free_us == [7.0, 8.0, 9.0, 10.0], "since the kernel before has ended, sorted"
     low, urgent = (0, 0), (1, ends.URGENT)
     assert gpu.calls == [
@@ -99,7 +99,7 @@ def test_an_urgent_kernel_waits_for_every_sm() -> None:
         {0: 30.0, 1: 40.0},
     ]
     with refused(GpuError, "enough"):
-        Launched(twice_on_one=True).freed(lambda: None, 50.0)
+        Launched(twice_on_one=True).freed_by(lambda: None, 50.0)
 
 
 def test_an_operator_of_several_kernels_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

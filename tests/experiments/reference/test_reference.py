@@ -9,12 +9,12 @@ import pytest
 
 from gpusched_env.baselines.fleet.registry import DISPATCHERS
 from gpusched_env.baselines.registry import scheduler_names
-from gpusched_env.baselines.task_queues.registry import TASK_SCHEDULERS
 from gpusched_env.experiments.reference import leaderboard, schedulers
 from gpusched_env.experiments.reference.__main__ import PAGES
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, markdown
 from gpusched_env.experiments.reference.interface import TABLES, source, unit
 from gpusched_env.games.child_launches.baselines.registry import LAUNCH_SCHEDULERS
+from gpusched_env.games.task_queues.baselines.registry import TASK_SCHEDULERS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 

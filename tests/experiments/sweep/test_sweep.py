@@ -11,13 +11,13 @@ import pytest
 from gpusched_env.agents.training.config import SETTINGS, TrainingConfig, config_of
 from gpusched_env.agents.training.folder import read_config
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.sweep import local
-from gpusched_env.experiments.sweep.space import SPACES, Tried, suggested, table
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
 
 if TYPE_CHECKING:
     import optuna
+
+    from gpusched_env.experiments.sweep.space import Tried
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
@@ -41,6 +41,8 @@ def toy(**values: Any) -> TrainingConfig:
 def test_what_is_tried_is_valid_and_leaves_fixed_settings_alone(algo: str) -> None:
     import optuna
 
+    from gpusched_env.experiments.sweep.space import SPACES, suggested
+
     config = config_of({"scenario": load_scenario("Toy"), "algo": algo, "learning_rate": 0.5})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     tried = [suggested(config, frozenset({"learning_rate"}), study.ask()) for _ in range(20)]
@@ -53,6 +55,8 @@ def test_what_is_tried_is_valid_and_leaves_fixed_settings_alone(algo: str) -> No
 def test_what_is_tried_of_a_distillation_is_valid() -> None:
     import optuna
 
+    from gpusched_env.experiments.sweep.space import suggested
+
     config = config_of({"scenario": load_scenario("ServingPoisson"), "algo": "distillation", "margin": 0.07})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     tried = [suggested(config, frozenset({"margin"}), study.ask()).settings for _ in range(20)]
@@ -62,6 +66,8 @@ def test_what_is_tried_of_a_distillation_is_valid() -> None:
 
 def test_what_is_tried_of_a_search_is_valid() -> None:
     import optuna
+
+    from gpusched_env.experiments.sweep.space import suggested
 
     config = config_of({"scenario": load_scenario("Toy"), "algo": "cma-es", "sigma": 0.7})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -73,6 +79,8 @@ def test_what_is_tried_of_a_search_is_valid() -> None:
 def test_what_is_tried_of_rollouts_is_valid() -> None:
     import optuna
 
+    from gpusched_env.experiments.sweep.space import suggested
+
     config = config_of({"scenario": load_scenario("ServingPoisson"), "algo": "rollouts", "interval_us": 250, "hold": 3})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     tried = [suggested(config, frozenset({"hold"}), study.ask()).settings for _ in range(20)]
@@ -82,6 +90,8 @@ def test_what_is_tried_of_rollouts_is_valid() -> None:
 
 def test_a_sweep_goes_on_where_it_was_cut_short(tmp_path: Path) -> None:
     import optuna
+
+    from gpusched_env.experiments.sweep import local
 
     config = toy()
     told: list[Tried] = []
@@ -106,6 +116,8 @@ def test_a_trial_that_falls_behind_is_stopped(tmp_path: Path, monkeypatch: pytes
     import optuna
     from optuna.trial import TrialState
 
+    from gpusched_env.experiments.sweep import local
+
     def judge(trial: optuna.Trial) -> bool:
         return trial.number == 1
 
@@ -120,6 +132,8 @@ def test_a_trial_that_falls_behind_is_stopped(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_table_has_the_best_first() -> None:
+    from gpusched_env.experiments.sweep.space import Tried, table
+
     def tried(number: int, state: str, cost: float | None) -> Tried:
         return Tried(number=number, state=state, cost=cost, drawn={"n_steps": 8, "learning_rate": 0.00123}, folder="")
 

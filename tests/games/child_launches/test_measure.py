@@ -122,7 +122,7 @@ def test_threads_have_the_work_of_the_benchmarks_kernels(small) -> None:
 @pytest.mark.parametrize("small", SMALL)
 def test_fields_are_those_of_the_cuda_struct(small) -> None:
     made = small()
-    source = (resources.files("gpusched_env.experiments.measure") / "applications.cu").read_text()
+    source = (resources.files("gpusched_env.games.child_launches.measure") / "applications.cu").read_text()
     body = re.search(rf"struct {made.source.capitalize()} {{(.*?)struct Thread", source, re.DOTALL)[1]
     declared = []
     for line in filter(None, map(str.strip, body.split(";"))):

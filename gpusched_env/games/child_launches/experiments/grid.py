@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
-from gpusched_env.games.child_launches.agents.learned import NAME
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
 from gpusched_env.games.child_launches.environment.playing import RANDOM, flat_ps
 from gpusched_env.games.child_launches.experiments.schedulers import new_launch_scheduler
@@ -17,31 +14,8 @@ from gpusched_env.games.child_launches.scheduler import run_application
 from gpusched_env.games.child_launches.workload.randomised import random_benchmark
 from gpusched_env.games.child_launches.workload.suite import BENCHMARKS, benchmark
 
-DEVICE: Final = "compiled"
 SUITE: Final = tuple(name for name in BENCHMARKS if name != "SA-elegans")
 """The thirteen of the paper's comparison."""
-
-
-@dataclass(frozen=True)
-class LaunchGrid:
-    """Applications: benchmarks by name, or random ones."""
-
-    applications: tuple[str, ...]
-
-    @property
-    def variants(self) -> dict[str, list[str]]:
-        return {NAME: list(self.applications)}
-
-    @property
-    def task(self) -> Callable[[RankedEpisode], EpisodeCost]:
-        return run_launch_cell
-
-    def groups(self, schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
-        """Those of one input together: it takes longer to make than to run. Seed by seed."""
-        inputs = [(name, seed) for seed in seeds for name in self.applications]
-        return [
-            [RankedEpisode(NAME, name, scheduler, DEVICE, seed) for scheduler in schedulers] for name, seed in inputs
-        ]
 
 
 def run_launch_cell(cell: RankedEpisode) -> EpisodeCost:

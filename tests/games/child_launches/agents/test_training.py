@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,18 +12,19 @@ from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import Checkpoints, read_config
 from gpusched_env.agents.training.game_training import game_training_of
-from gpusched_env.agents.training.validation import Progress
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import gather
 from gpusched_env.games.child_launches.agents.config import LaunchTraining
 from gpusched_env.games.child_launches.agents.learned import LearnedLaunches
 from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
-from gpusched_env.games.child_launches.agents.training import geometric_mean, validation_applications
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
 from gpusched_env.games.child_launches.scheduler import run_application
 from gpusched_env.games.child_launches.transformations import Transformations
 from tests.refusals import refused
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.validation import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -52,6 +53,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
 
 
 def test_it_begins_with_spawn_and_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> None:
+    from gpusched_env.games.child_launches.agents.training import geometric_mean, validation_applications
+
     trained, out = whole
     applications = validation_applications(small())
 
@@ -96,6 +99,8 @@ def test_its_curves_and_its_agent_go_where_others_do(whole: tuple[Trained, Path]
 
 
 def test_validation_applications_are_small_enough_and_others_than_those_of_training() -> None:
+    from gpusched_env.games.child_launches.agents.training import validation_applications
+
     for problem, flat_ps in validation_applications(small()):
         assert problem.asking <= 1500
         assert flat_ps > 0
@@ -103,6 +108,8 @@ def test_validation_applications_are_small_enough_and_others_than_those_of_train
 
 
 def test_applications_are_compiled_in_training_and_baselines_have_them_as_they_are_written(tmp_path: Path) -> None:
+    from gpusched_env.games.child_launches.agents.training import validation_applications
+
     program = {"coarsening": 8, "aggregated": True}
     config = small(program=program, timesteps=1)
     found = train(config, tmp_path / "run")

@@ -13,7 +13,7 @@ from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.games.child_launches.agents.learned import NAME
 from gpusched_env.games.child_launches.experiments import game
-from gpusched_env.games.child_launches.experiments.schedulers import default_launch_schedulers
+from gpusched_env.games.child_launches.experiments.schedulers import NAMED
 from gpusched_env.games.child_launches.experiments.speedups import speedups
 from tests.refusals import refused
 
@@ -52,6 +52,6 @@ def test_it_is_ranked_by_itself() -> None:
 
 
 def test_by_default_all_that_there_are_are_ranked() -> None:
-    names = default_launch_schedulers()
+    names = NAMED.defaults()
     assert {"flat", "spawn", "offline-search"} <= set(names)
     assert ("learned" in names) == (NAME in shipped_names())

@@ -1,0 +1,173 @@
+"""What games besides that of kernels have in common: problems by name and seed, played on one device."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+from gpusched_env.agents.manifest import file_hash
+from gpusched_env.agents.shipped import shipped_names
+from gpusched_env.agents.training.config import defaults_for
+from gpusched_env.agents.training.game_training import GameTraining, game_training_of
+from gpusched_env.baselines.ranges import ranges_of
+from gpusched_env.baselines.registered import Registered
+from gpusched_env.baselines.tuning import PREFIX as TUNED
+from gpusched_env.baselines.tuning import tuned_names, tuned_spec
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.games.game import RankedField, RankingTerms, SchedulerGroup, TunedField
+from gpusched_env.experiments.lib.names import with_groups
+from gpusched_env.experiments.lib.trained import LEARNED, agent_file, is_learned
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, Workloads
+from gpusched_env.experiments.ranking.made import made_by, origin_of
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.games.game import Validation
+    from gpusched_env.experiments.ranking.made import Made
+
+S = TypeVar("S")
+
+DEVICE: Final = "compiled"
+
+
+@dataclass(frozen=True)
+class NamedSchedulers(Generic[S]):
+    """Schedulers of a game by name: written by hand, tuned (``tuned:NAME``) or learned."""
+
+    game: str
+    by_hand: Registered[S]
+    learned: Callable[[Path | None], S]
+    """Makes the agent in a file, or the shipped one."""
+
+    def new(self, name: str) -> S:
+        """A scheduler from its name.
+
+        Raises:
+            InputError: there is none, or no agent.
+        """
+        if is_learned(name):
+            return self.learned(agent_file(name))
+        return self.by_hand.make(tuned_spec(name, self.game) if name.startswith(TUNED) else name)
+
+    def defaults(self) -> list[str]:
+        """All hand-written ones, those with tuned options, and the shipped agent if there is one."""
+        shipped = [LEARNED] if self.game in shipped_names() else []
+        return [*self.by_hand.names(), *tuned_names(self.game), *shipped]
+
+
+@dataclass(frozen=True)
+class NamedProblems:
+    """A :class:`~gpusched_env.experiments.games.game.Grid` of problems by name, each drawn by every seed."""
+
+    game: str
+    names: tuple[str, ...]
+    task: Callable[[RankedEpisode], EpisodeCost]
+
+    @property
+    def variants(self) -> dict[str, list[str]]:
+        return {self.game: list(self.names)}
+
+    def groups(self, schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
+        """Those of one problem together, as it takes about as long to draw as to play. Seed by seed."""
+        return [
+            [RankedEpisode(self.game, name, scheduler, DEVICE, seed) for scheduler in schedulers]
+            for seed in seeds
+            for name in self.names
+        ]
+
+
+class OwnGame(ABC):
+    """See :class:`gpusched_env.experiments.games.game.Game`."""
+
+    title: ClassVar[str]
+    """Of its schedulers, on their page."""
+    about: ClassVar[str]
+    """What they decide."""
+    plain_gpu: ClassVar[str]
+    algorithm: ClassVar[str] = "cma-es"
+    unseen: ClassVar[Workloads] = "own"
+    """Options are searched on random problems, not on those of rankings."""
+    named: ClassVar[NamedSchedulers[Any]]
+    ranked_on: ClassVar[tuple[str, ...]]
+    """Names of the problems of rankings."""
+    play: ClassVar[tuple[str, ...]]
+    """Modules that play an episode."""
+    training: ClassVar[type[GameTraining]]
+    trained_for: ClassVar[str] = "one GPU"
+
+    @staticmethod
+    @abstractmethod
+    def task(cell: RankedEpisode) -> EpisodeCost:
+        """What worker processes do."""
+
+    @property
+    def kind(self) -> str:
+        return self.title.lower()
+
+    @property
+    def schedulers(self) -> Registered[Any]:
+        return self.named.by_hand
+
+    @property
+    def groups(self) -> list[SchedulerGroup]:
+        return [SchedulerGroup(self.title, f"For `{self.named.game}`: {self.about}", self.schedulers.names())]
+
+    def means(self, scheduler: str) -> None:
+        return None
+
+    def sees_truth(self, scheduler: str) -> bool:
+        return bool(getattr(self.named.new(scheduler), "clairvoyant", False))
+
+    def mean(self, costs: Sequence[float]) -> float:
+        """Geometric: costs are ratios."""
+        return math.exp(sum(map(math.log, costs)) / len(costs))
+
+    def ranked(self, terms: RankingTerms) -> RankedField:
+        """On the problems of rankings, each as every seed draws it."""
+        name, asked = self.named.game, (terms.workloads, terms.gpu, tuple(terms.settings), tuple(terms.devices))
+        if len(terms.scenarios) > 1 or asked != ("own", None, (), (DEVICE,)):
+            raise InputError(f"{name} is ranked by itself, as it is, on the {DEVICE} device")
+        asked_for = ["default"] if terms.schedulers is None else terms.schedulers
+        names = with_groups(asked_for, self.named.defaults, lambda: tuned_names(name))
+        made = {each: self.named.new(each) for each in names}
+        weights = {each: file_hash(found.file) for each, found in made.items() if is_learned(each)}
+        return RankedField(
+            schedulers=names, grid=self._grid(self.ranked_on), made=self._made(made, weights={name: weights})
+        )
+
+    def tuned_on(self, problem: str, schedulers: Sequence[str] | None, seeds: list[int]) -> TunedField:
+        """Whose options are searched on the problems that seeds draw, by the problem's name."""
+        by_hand = self.schedulers
+        names = self.baselines(None) if schedulers is None else schedulers
+        return TunedField(
+            grid=self._grid((problem,)),
+            seeds=seeds,
+            ranges={name: ranges_of(by_hand.make(name)) for name in names},
+            defaults={name: by_hand.options(name) for name in names},
+            check=by_hand.make,
+            made=self._made({name: by_hand.make(name) for name in names}),
+        )
+
+    def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> GameTraining:
+        if gpu is not None:
+            raise InputError(f"--gpu: {self.named.game} is trained for {self.trained_for}")
+        # Random problems are drawn in any case.
+        own = {name: value for name, value in given.items() if name != "variants"}
+        return game_training_of(self.training, {**defaults_for(self.named.game), **own})
+
+    @abstractmethod
+    def baselines(self, config: Any) -> list[str]:
+        """Also those whose options are searched unless told otherwise."""
+
+    @abstractmethod
+    def validation(self, config: Any) -> Validation: ...
+
+    def _grid(self, problems: tuple[str, ...]) -> NamedProblems:
+        return NamedProblems(self.named.game, problems, self.task)
+
+    def _made(self, schedulers: dict[str, Any], **more: Any) -> Made:
+        origins = {each: origin_of(each, found, self.schedulers, self.named.game) for each, found in schedulers.items()}
+        return made_by({DEVICE: self.play}, {self.named.game: origins}, **more)

@@ -1,0 +1,39 @@
+"""Schedulers of task queues by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpusched_env.baselines.registered import Registered
+from gpusched_env.games.task_queues.baselines.by_application import ByApplication
+from gpusched_env.games.task_queues.baselines.fixed import (
+    BulkSynchronous,
+    Discrete,
+    DiscretePriority,
+    PersistentBlocks,
+    PersistentWarps,
+)
+from gpusched_env.games.task_queues.baselines.guideline import FrontierSwitch, Guideline
+from gpusched_env.games.task_queues.baselines.offline_best import OfflineBest
+from gpusched_env.games.task_queues.session import TaskScheduler
+
+TASK_SCHEDULERS: Final = Registered[TaskScheduler](
+    "scheduler of task queues",
+    {
+        "bulk-synchronous": BulkSynchronous,
+        "atos-persistent-block": PersistentBlocks,
+        "atos-persistent-warp": PersistentWarps,
+        "atos-discrete": Discrete,
+        "atos-discrete-priority": DiscretePriority,
+        "atos-guideline": Guideline,
+        "by-application": ByApplication,
+        "frontier-switch": FrontierSwitch,
+        "offline-best": OfflineBest,
+    },
+)
+make_task_scheduler: Final = TASK_SCHEDULERS.make
+
+
+def honest_task_names() -> list[str]:
+    """Schedulers that do not try the application beforehand."""
+    return [name for name in TASK_SCHEDULERS.names() if not TASK_SCHEDULERS.is_clairvoyant(name)]

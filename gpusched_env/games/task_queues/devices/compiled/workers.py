@@ -1,0 +1,167 @@
+"""Workers of a persistent kernel: segments, looks at the queue, polls, votes; and what wakes them."""
+
+from __future__ import annotations
+
+from gpusched_env.compiling import called, inlined
+from gpusched_env.games.task_queues.devices.compiled.events import LOOK, never, note, set_due
+from gpusched_env.games.task_queues.devices.compiled.state import LOOKING, NEVER, PARKED, UNSET
+from gpusched_env.games.task_queues.devices.compiled.steps import begin_step
+from gpusched_env.games.task_queues.hardware.laws import polled_at, published, readable, served
+from gpusched_env.games.task_queues.timeline import Event
+
+GRAB = int(Event.GRAB)
+PUBLISH = int(Event.PUBLISH)
+IDLE = int(Event.IDLE)
+VOTE = int(Event.VOTE)
+LEAVE = int(Event.LEAVE)
+
+
+@called
+def grab(state, number, ready_ps):
+    """A worker takes the next segment, whether it is written or not."""
+    rules, worker = state.rules[0], state.workers[number]
+    counters = state.counters[worker.queue]
+    counters.start_free_ps = served(counters.start_free_ps, ready_ps, rules.atomic_ps)
+    worker.index = counters.start
+    worker.limit = counters.start + rules.fetch
+    segment = (counters.start - state.hosts[worker.gpu].base) // rules.fetch
+    state.owner[worker.gpu * rules.segments + segment] = number
+    counters.start += rules.fetch
+    note(state, GRAB, number, worker.index, 0)
+    worker.next = LOOKING
+    set_due(state, number, counters.start_free_ps + rules.grab_ps, LOOK)
+
+
+@called
+def step_over(state, number, ready_ps):
+    """A worker of a persistent kernel has done what was there of its segment."""
+    worker = state.workers[number]
+    if worker.index == worker.limit:
+        grab(state, number, ready_ps)
+    else:
+        worker.next = LOOKING
+        set_due(state, number, ready_ps + state.rules[0].refresh_ps, LOOK)
+
+
+@called
+def take(state, number):
+    """A worker looks at its GPU's queue. Whether it was the last one of all and has left, with nothing on the way."""
+    core, rules, totals, worker = state.core[0], state.rules[0], state.totals[0], state.workers[number]
+    was_idle = worker.next == PARKED
+    if was_idle:
+        # Polls that nobody noticed.
+        worker.fruitless += (core.now_ps - worker.since_ps) // rules.poll_ps - 1
+    count = 0
+    if not core.leaving:
+        count = readable(worker.index, worker.limit, state.counters[worker.queue].end)
+    if count > 0:
+        totals.idle -= was_idle
+        begin_step(state, number, count)
+        return False
+    if core.leaving or _vote_holds(state):
+        totals.idle -= was_idle
+        note(state, LEAVE, number, 0, 0)
+        worker.next = UNSET
+        never(state, number)
+        core.live -= 1
+        return core.live == 0 and totals.flying == 0
+    if not was_idle:
+        totals.idle += 1
+        note(state, IDLE, number, worker.index, 0)
+    worker.fruitless += 1
+    worker.next = PARKED
+    worker.since_ps = core.now_ps
+    if worker.fruitless == rules.polls:
+        totals.voted += 1
+        note(state, VOTE, number, totals.voted, 0)
+    if _vote_holds(state):
+        set_due(state, number, core.now_ps + rules.poll_ps, LOOK)
+        if worker.fruitless == rules.polls:
+            _all_have_voted(state, number)
+    elif worker.fruitless < rules.polls:
+        set_due(state, number, core.now_ps + (rules.polls - worker.fruitless) * rules.poll_ps, LOOK)
+    else:
+        never(state, number)
+    return False
+
+
+@called
+def _vote_holds(state):
+    """Whether all have voted, and nothing is on the way to another GPU."""
+    totals = state.totals[0]
+    return totals.voted == state.rules[0].voters and totals.flying == 0
+
+
+@called
+def vote_anew(state):
+    """Nothing is on the way any more: if all have voted, everybody who polls notices at the next poll."""
+    if state.rules[0].persistent and _vote_holds(state):
+        for number in range(state.workers.size):
+            if state.workers[number].next == PARKED:
+                _wake(state, number, state.core[0].now_ps)
+
+
+@called
+def _all_have_voted(state, last):
+    """Everybody who polls notices at the next poll: those behind the last voter maybe at the same instant."""
+    now_ps = state.core[0].now_ps
+    for number in range(state.workers.size):
+        if number != last and state.workers[number].next == PARKED:
+            _wake(state, number, now_ps if number > last else now_ps + 1)
+
+
+@called
+def _wake(state, number, at_ps):
+    """A worker that polls looks at ``at_ps`` or at its next poll after that, if not before."""
+    worker = state.workers[number]
+    when_ps = polled_at(worker.since_ps, state.rules[0].poll_ps, at_ps)
+    if 4 * when_ps + LOOK < state.due[state.core[0].leaves + number]:
+        set_due(state, number, when_ps, LOOK)
+
+
+@called
+def wake_all(state):
+    """All that poll find out at their next poll that another form begins."""
+    for number in range(state.workers.size):
+        if state.workers[number].next == PARKED:
+            _wake(state, number, state.core[0].now_ps + 1)
+
+
+@called
+def publish(state, number):
+    """What a worker has reserved is written; gives when it can go on."""
+    core, rules, worker = state.core[0], state.rules[0], state.workers[number]
+    ready_ps = core.now_ps
+    own = 2 * worker.gpu
+    for queue in range(own, own + 2):
+        first, new = (worker.first_0, worker.new_0) if queue == own else (worker.first_1, worker.new_1)
+        if new == 0:
+            continue
+        counters = state.counters[queue]
+        before = counters.end
+        counters.top = max(counters.top, first + new)
+        counters.count += new
+        counters.end = published(before, counters.count, counters.top)
+        counters.written_free_ps = served(counters.written_free_ps, core.now_ps, 3 * rules.atomic_ps)
+        ready_ps = max(ready_ps, counters.written_free_ps)
+        note(state, PUBLISH, number, counters.end, new)
+        if rules.persistent and counters.end > before:
+            wake_owners(state, worker.gpu, before, counters.end)
+    if worker.improved > 0:
+        ready_ps += rules.fence_ps
+    return ready_ps
+
+
+@inlined
+def wake_owners(state, gpu, before, end):
+    """Workers of a GPU that poll for what has become readable."""
+    core, rules, base = state.core[0], state.rules[0], state.hosts[gpu].base
+    last = min(end, state.counters[2 * gpu].start)
+    for segment in range((before - base) // rules.fetch, (last - base + rules.fetch - 1) // rules.fetch):
+        number = state.owner[gpu * rules.segments + segment]
+        worker = state.workers[number]
+        if worker.next == PARKED and worker.index < end and worker.index >= before:
+            _wake(state, number, core.now_ps)
+
+
+__all__ = ["NEVER", "grab", "publish", "step_over", "take", "vote_anew", "wake_all", "wake_owners"]

@@ -1,0 +1,1 @@
+"""Papers about task queues: a module or a folder each, as in :mod:`gpusched_env.experiments.papers`."""

@@ -1,0 +1,147 @@
+"""A run whose form may change on the way, and schedulers that say how."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import numpy as np
+
+from gpusched_env.errors import DeadlockError, IllegalCommand, leaving_is_an_error
+from gpusched_env.games.task_queues.device import FOREVER, TaskDevice
+from gpusched_env.games.task_queues.form import LAST, Form
+from gpusched_env.games.task_queues.problem import TaskProblem
+from gpusched_env.games.task_queues.view import TaskKnowledge, TaskView, knowledge_of, view_of
+from gpusched_env.scheduling.scheduler import scheduler_rng
+from gpusched_env.scheduling.sealed import copied
+
+INTERVAL_US: Final = 50.0
+"""Between decisions: some rounds of a discrete form, some polls of a block."""
+
+
+class TaskScheduler(Protocol):
+    """Chooses the form in which tasks run.
+
+    One that tries the application beforehand says ``clairvoyant = True`` and has a method ``see(problem)``, which is
+    called first. One that never changes the form says ``changes = False`` and is not asked.
+    """
+
+    def reset(self, knowledge: TaskKnowledge, rng: np.random.Generator) -> Form:
+        """An application starts, of which this is known beforehand: its first form."""
+
+    def decide(self, view: TaskView) -> Form:
+        """The form from now on."""
+
+
+class TaskSession:
+    """An application under way on a device: begin, advance, change, finish."""
+
+    def __init__(self, problem: TaskProblem, device: TaskDevice) -> None:
+        self.problem, self.device = problem, device
+        self.form = Form()
+        """The last one asked for."""
+        self.over = False
+
+    def begin(self, form: Form) -> None:
+        """Launch the application in a form."""
+        self.device.begin(self.problem, form)
+        self.form, self.over = form, False
+
+    def advance(self, interval_us: float = INTERVAL_US) -> bool:
+        """Run on; whether it is over."""
+        self.over = self.device.advance(self.device.time_ps + round(interval_us * 1e6))
+        return self.over
+
+    def change(self, form: Form) -> None:
+        """Another form from now on; the same: nothing happens."""
+        if form != self.form:
+            self.device.change(form)
+            self.form = form
+
+    def finish(self) -> int:
+        """Run to the end; the time, ps."""
+        self.over = self.device.advance(FOREVER)
+        return self.device.time_ps
+
+    @property
+    def view(self) -> TaskView:
+        """What there is to see now."""
+        return view_of(self.problem, self.device, self.form)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskRun:
+    """What a run left behind."""
+
+    problem: TaskProblem
+    time_ps: int
+    totals: np.void
+    """A row of :data:`~gpusched_env.games.task_queues.timeline.TOTALS`."""
+    wall_s: float
+
+    @property
+    def time_us(self) -> float:
+        """Simulated."""
+        return self.time_ps / 1e6
+
+
+def time_in(
+    problem: TaskProblem, form: Form, device: TaskDevice, *, early: bool, then: tuple[Form, float] | None = None
+) -> float:
+    """Time of a run in one form, us; infinite if a queue overflows.
+
+    Args:
+        problem: what is run.
+        form: how, at first.
+        device: on which.
+        early: whether the host looks for the end as soon as a view says that nothing is left; otherwise it waits.
+        then: another form, and from when on, if ends are early.
+    """
+    session = TaskSession(problem, device)
+    try:
+        session.begin(form)
+        if not early:
+            return session.finish() / 1e6
+        steps = 0
+        while not session.advance():
+            steps += 1
+            wanted = form if then is None or steps * INTERVAL_US < then[1] else then[0]
+            session.change(LAST if session.view.finished else wanted)
+    except DeadlockError:
+        return math.inf
+    return device.time_ps / 1e6
+
+
+def run_tasks_of(
+    scheduler: TaskScheduler, problem: TaskProblem, device: TaskDevice, seed: int = 0, interval_us: float = INTERVAL_US
+) -> TaskRun:
+    """Run an application under ``scheduler`` to its end.
+
+    Raises:
+        IllegalCommand: the scheduler gave something else than a form.
+        InputError: it calls ``sys.exit``, or gave a form that does not go with the application.
+        DeadlockError: the application cannot go on.
+    """
+    began = time.perf_counter()
+    with leaving_is_an_error(f"{type(scheduler).__name__} with seed {seed}"):
+        see = getattr(scheduler, "see", None) if getattr(scheduler, "clairvoyant", False) else None
+        if see is not None:
+            see(copied(problem))
+        session = TaskSession(problem, device)
+        session.begin(_form(scheduler.reset(knowledge_of(problem), scheduler_rng(seed))))
+        if getattr(scheduler, "changes", True):
+            while not session.advance(interval_us):
+                # Its own form, since that of the session goes on.
+                session.change(_form(scheduler.decide(view_of(problem, device, replace(session.form)))))
+        else:
+            session.finish()
+    return TaskRun(problem, device.time_ps, device.totals.copy(), time.perf_counter() - began)
+
+
+def _form(given: object) -> Form:
+    """A copy, checked anew: a scheduler may go on to change what it gave."""
+    if type(given) is not Form:
+        raise IllegalCommand(f"{given!r} is no form of task queues, which is a Form(strategy, worker, fetch, ...)")
+    return replace(given)
