@@ -269,7 +269,7 @@ def _in_columns(table: Table) -> Table:
         [
             part
             for cell, pair in zip(row, paired, strict=True)
-            for part in (str(cell).split(SEPARATOR) if pair else [cell])
+            for part in (str(cell).split(SEPARATOR) if pair else [str(cell)])
         ]
         for row in table.rows
     ]

@@ -138,7 +138,7 @@ def updated(text: str, parts: Mapping[str, str]) -> str:
     """``text`` with each part between its markers, ``<!-- name -->`` and ``<!-- /name -->``."""
     for name, part in parts.items():
         marked = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
-        text = marked.sub(lambda _, part=part: f"\n{part}\n\n", text)  # type: ignore[misc]
+        text = marked.sub(f"\n{part}\n\n".replace("\\", "\\\\"), text)
     return text
 
 
