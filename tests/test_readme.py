@@ -25,7 +25,7 @@ SCHEDULER_FILE = "my_scheduler.py"
 TRACE = "experiments/notebooks/bert_b8_h100.kineto.json.gz"
 BRIEFLY = {"total_timesteps=100_000": "total_timesteps=14_336", "seeds=20": "seeds=2"}
 """How a training runs here; as it is written, tests/test_examples.py runs it."""
-IGNORED = ("results/", "runs/", SCHEDULER_FILE)
+IGNORED = ("results/", "runs/", "__pycache__/", SCHEDULER_FILE)
 """Where what readers run may write: git ignores the folders, the file is theirs."""
 WORDS, WORDS_OF_A_PARAGRAPH = 1_000, 80
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

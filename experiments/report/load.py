@@ -17,7 +17,7 @@ from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
-from gpusched_env.experiments.lib.files import RESULT, read_struct
+from gpusched_env.experiments.lib.files import MOST, RESULT, read_struct
 from gpusched_env.experiments.report.result import SCHEMA, Result, kept_name, sha256
 from gpusched_env.experiments.report.save import JOBS, TIMELINES
 from gpusched_env.reading import check_unzipped, opened, read_bytes
@@ -221,4 +221,6 @@ def _with_nan(value: Any) -> Any:
         return {key: _with_nan(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_with_nan(inner) for inner in value]
+    if isinstance(value, int | float) and not -MOST <= value <= MOST:
+        raise ValueError(f"a figure is {value:g}, must be between {-MOST:g} and {MOST:g}")
     return math.nan if value is None else value
