@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from gpusched_env.display.palette import COLOURS
 from gpusched_env.experiments.reference.docstrings import literals, pipe_table
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -96,7 +97,7 @@ def drawn(rows: Sequence[Sequence[str]], arrows: Imports) -> str:
     for room, (x, y) in at.items():
         boxes.append(
             f'<rect x="{x - WIDTH // 2}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="#eef3fa" '
-            f'stroke="#4a6fa5"/><text x="{x}" y="{y + 22}" text-anchor="middle">{room}</text>'
+            f'stroke="{COLOURS[0]}"/><text x="{x}" y="{y + 22}" text-anchor="middle">{room}</text>'
         )
     head = '<marker id="head" markerWidth="8" markerHeight="8" refX="4" refY="3" orient="auto">'
     return "\n".join(

@@ -99,6 +99,8 @@ def provenance_of(comparison: ComparedRuns) -> Provenance:
         names = [name for name in about.descriptions if name in about.named]
         known = about.device in device_names()
         made = made_of_one(about.problem.scenario, about.device, names) if known else Made()
+        # Once: the files that it is of may be gone the next time.
+        object.__setattr__(about, "made", made)
     return Provenance(about.command, about.started, round(about.wall_s, 3), about.platform, about.versions, made)
 
 

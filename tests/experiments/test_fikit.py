@@ -222,7 +222,7 @@ def test_the_result_is_data_and_a_page(small: Paper) -> None:
     assert page.splitlines()[6].startswith("Came out, and fails without its mechanism: ")
     assert "| speed-ups | 1.32 to 16.41 | 5 % and 95 % quantile of all pairs inside" in page
     assert "![Speed-ups by the number of low-priority services](fikit-speedups.svg)" in page
-    assert "[co-runners](fikit-co-runners.csv)" in page
+    assert "[Co-runners](fikit-co-runners.csv)" in page
     assert len(small.attachments()["co-runners"]) == 2 * 3 * 2
     assert b"<svg" in small.pictures()["speedups"]
     assert "Wrong profiles" not in page

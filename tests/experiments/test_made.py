@@ -262,16 +262,21 @@ def test_a_sample_is_of_all_files_and_another_with_every_draw(monkeypatch: pytes
 def test_a_search_for_options_goes_on_by_the_same_sources_only() -> None:
     from gpusched_env.experiments.tuning.search import tune
 
-    def search(budget: int = 1) -> None:
-        tune("PriorityFill", ["own.py:Own"], budget, path=FILE, workers=1, resume=True)
+    def search(budget: int = 1) -> tuple[float, list[str]]:
+        said: list[str] = []
+        found = tune("PriorityFill", ["own.py:Own"], budget, path=FILE, workers=1, resume=True, on_resumed=said.append)
+        return found.trials["own.py:Own"][0].cost, said
 
-    search()
+    cost, _ = search()
     before = FILE.read_bytes()
-    search()
+    assert search()[0] == cost
     edit("own.py", "Own(PassThrough)", "Own(ShortestJobFirst)")
-    with refused(InputError, "ranking.json", "scheduler"):
+    with refused(InputError, "ranking.json", "budget"):
         search(2)
     assert FILE.read_bytes() == before
+    again, said = search()
+    assert again != cost
+    assert any("own.py:Own" in line for line in said)
 
 
 def test_loads_are_compared_by_the_same_sources_only() -> None:

@@ -128,8 +128,7 @@ def test_result_files_are_refused_and_pages_replaced(tmp_path: Path) -> None:
     path, docs = tmp_path / "x.json", tmp_path / "x.md"
     path.write_text("good")
     docs.write_text(f"{PAGE}old")
-    refused = refused(InputError, "--json", "x.json", "--overwrite")
-    with refused, writing(("--json", path), ("--docs", docs)):
+    with refused(InputError, "--json", "x.json", "--overwrite"), writing(("--json", path), ("--docs", docs)):
         pytest.fail("the simulation would have started")
     assert (path.read_text(), docs.read_text()) == ("good", f"{PAGE}old")
     with writing(("--json", path), ("--docs", docs), overwrite=True) as write:
@@ -137,8 +136,7 @@ def test_result_files_are_refused_and_pages_replaced(tmp_path: Path) -> None:
         assert path.read_text() == "good", "it is replaced when everything is written"
         write("--docs", "new")
     assert (path.read_text(), docs.read_text()) == ("new", "new")
-    refused = refused(InputError, "--docs", "x.json")
-    with refused, writing(("--docs", path), overwrite=True):
+    with refused(InputError, "--docs", "x.json"), writing(("--docs", path), overwrite=True):
         pytest.fail("a page would have replaced a result")
 
 

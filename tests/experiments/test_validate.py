@@ -310,7 +310,7 @@ def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.Mon
     page = validation.markdown()
     assert "[Every pair of networks](validation-pairs.csv)" in page
     assert "0 of 4 recorded ones are below 1" in page
-    assert "| priority |" not in page
+    assert "| alexnet_infer_b1 beside" not in page, "pairs are in the file"
     assert "alexnet_infer_b1 beside alexnet_infer_b1,priority,2.00,2.00,0,3.00,2.00,0.5" in validation.pairs_csv()
 
 

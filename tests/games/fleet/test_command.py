@@ -12,7 +12,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 
 SMALL = ["fleet", "--days", "0.1", "--scale", "0.01", "--gpus", "65"]
-PAGE = Path(__file__).parents[2] / "docs" / "fleet.md"
+PAGE = Path(__file__).parents[3] / "docs" / "fleet.md"
 
 
 def figures(tmp_path: Path, *options: str) -> dict[str, dict[str, float]]:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.devices.compiled.access import clients, env_at, problem
+from gpusched_env.devices.compiled.access import clients, env_at, given, problem
 from gpusched_env.devices.compiled.entry import report
 from gpusched_env.devices.compiled.interval import put_next_command, stand
 from gpusched_env.devices.compiled.intrinsics import call
@@ -97,8 +97,8 @@ def drive(address, drive_at, gpu, mail, seen, standing, outlook, lookahead, scra
                 return UNABLE
             until_ps = NEVER if counts[Count.DECIDING] else counts[Count.UNTIL_PS]
             put_next_command(w, standing, outlook, lookahead, scratch, until_ps)
-            counts[Count.WAITS] += w.command == WAITING
-            code = w.command
+            code = given(w).code
+            counts[Count.WAITS] += code == WAITING
             call(drive_at, address, 0)
             problems = send(w, gpu)
             if problems != 0:

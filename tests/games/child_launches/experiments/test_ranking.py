@@ -19,7 +19,7 @@ from tests.refusals import refused
 
 
 def test_costs_are_times_over_flat_and_a_ranking_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(game, "SUITE", ("MM-small",))
+    monkeypatch.setattr(type(game.GAME), "ranked_on", ("MM-small",))
     path = tmp_path / "ranking.json"
     first = rank(NAME, ["flat", "baseline-dp"], 2, path, workers=1)
     costs = first.costs(NAME, "compiled")
