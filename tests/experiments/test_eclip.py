@@ -59,4 +59,4 @@ def test_page_and_data_are_complete() -> None:
     assert not paper.holds, "nobody gains where all are equal"
     titles = {table.title for table in (paper.lead(), *paper.below())}
     for heading in ("What is judged", "Switches a request", "Idle power", "What the gains depend on"):
-        assert heading in titles
+        assert any(title.startswith(heading) for title in titles), heading
