@@ -59,7 +59,8 @@ queue up behind each other, and the next call comes once that time is spent.
 
 KNOWLEDGE: Final = """\
 `reset` gets a `Knowledge`. It has what was measured before the episode, never its truth: no actual durations, no later
-arrivals, no seed. Profiles may be wrong where the scenario says so ([what that costs](fikit.md#what-the-other-tables-show)).
+arrivals, no seed. Profiles may be wrong where the scenario says so
+([what that costs](fikit.md#what-the-other-tables-show)).
 """
 
 SOURCES: Final[dict[str, str]] = {
