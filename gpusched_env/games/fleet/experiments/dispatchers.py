@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.shipped import shipped_names
-from gpusched_env.baselines.tuning import PREFIX as TUNED
-from gpusched_env.baselines.tuning import tuned_names, tuned_spec
-from gpusched_env.experiments.lib.trained import LEARNED, agent_file, is_learned
+from gpusched_env.experiments.games.own import NamedSchedulers
 from gpusched_env.games.fleet.agents.learned import NAME, LearnedFleet
 from gpusched_env.games.fleet.agents.playing import flat, play_day
 from gpusched_env.games.fleet.agents.rule import HALF, SHAPES, MoveTerm, PlaceTerm
 from gpusched_env.games.fleet.baselines.predicted_fit import PredictedFit
-from gpusched_env.games.fleet.baselines.registry import DISPATCHERS, make_dispatcher
+from gpusched_env.games.fleet.baselines.registry import DISPATCHERS
 from gpusched_env.games.fleet.device import FleetRun, run_fleet
 from gpusched_env.games.fleet.dispatcher import Dispatcher
 from gpusched_env.games.fleet.problem import FleetProblem
 
-
-def new_dispatcher(name: str) -> Dispatcher:
-    """A dispatcher from its name.
-
-    Raises:
-        InputError: there is none, or no agent.
-    """
-    if is_learned(name):
-        return LearnedFleet(agent_file(name))
-    return make_dispatcher(tuned_spec(name, NAME) if name.startswith(TUNED) else name)
-
-
-def default_dispatchers() -> list[str]:
-    """All hand-written ones, those with tuned options, and the shipped agent if there is one."""
-    shipped = [LEARNED] if NAME in shipped_names() else []
-    return [*DISPATCHERS.names(), *tuned_names(NAME), *shipped]
+NAMED: Final = NamedSchedulers[Dispatcher](NAME, DISPATCHERS, LearnedFleet)
+new_dispatcher: Final = NAMED.new
 
 
 def run_day(dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
