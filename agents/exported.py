@@ -1,16 +1,33 @@
-"""Policies that decide without torch."""
+"""Policies that decide without torch:
+
+arrays that compiled code works on, and the decision itself. Policies with random weights are for benchmarks and
+tests.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numba import boolean, float32, float64, int64, types
 from numpy.typing import NDArray
 
-from gpusched_env.agents.actor import Actor
-from gpusched_env.agents.network import KNOBS, MLP, PAIRS, RELEASE, RULE, SERVE, SLOTS, scratch_size
+from gpusched_env.agents.network import (
+    KNOBS,
+    MLP,
+    PAIRS,
+    RELEASE,
+    RULE,
+    SERVE,
+    SLOTS,
+    Ints,
+    Singles,
+    numbers_of,
+    scratch_size,
+)
+from gpusched_env.agents.policies.registry import RULES
 from gpusched_env.agents.policies.sizes import (
     KnobSizes,
     MlpSizes,
@@ -19,15 +36,144 @@ from gpusched_env.agents.policies.sizes import (
     RuleSizes,
     ServeSizes,
     Sizes,
+    SlotSizes,
+    places,
 )
-from gpusched_env.agents.policy_file import PolicyInfo, Weights, read_policy
-from gpusched_env.agents.slot_places import places
+from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, read_policy
+from gpusched_env.compiling import cached, called
+from gpusched_env.devices.compiled.memory import put_and_get
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.batch_state import Tables
-from gpusched_env.envs.features import TABLES
-from gpusched_env.envs.observations import Observation
+from gpusched_env.envs.batch_state import ObservationTables
+from gpusched_env.envs.encoding import Bools, Floats, encode, gather_pending, gather_running
+from gpusched_env.envs.extra_columns import encode_forms, encode_gains, encode_plan
+from gpusched_env.envs.features import TABLES, Scalar
+from gpusched_env.envs.numbering import fill_mask
+from gpusched_env.envs.observations import RUNNING_SLOTS, Observation
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Offer
+from gpusched_env.scenarios.scenario import Scenario
+
+
+class Actor(NamedTuple):
+    """An exported policy, and what one thread works in."""
+
+    sizes: Ints
+    """As :mod:`gpusched_env.agents.network` has them."""
+    weights: Singles
+    masked: bool
+    """Whether only legal actions compete; otherwise an illegal one that wins is a wait, as in training."""
+    scratch: Singles
+    """As many as :func:`~gpusched_env.agents.network.scratch_size` says."""
+
+
+class Slots(NamedTuple):
+    """What the slots of a View's actions are, and what they show of it."""
+
+    lookahead: int
+    """Pending slots of a tenant."""
+    slices: Ints
+    """``rows`` of a :class:`~gpusched_env.envs.numbering.SliceLayout`."""
+    choices: Ints
+    pending: Floats
+    """Written: as :func:`~gpusched_env.envs.encoding.gather_pending` does."""
+    running: Floats
+    """Written: as :func:`~gpusched_env.envs.encoding.gather_running` does, which works in :attr:`seen`."""
+    seen: Bools
+    tiles: Floats
+    """For :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty where no tiles can be synchronised."""
+
+
+class Workspace(NamedTuple):
+    """All that an actor decides on Views with."""
+
+    actor: Actor
+    slots: Slots
+    scalars: Floats
+    """Of the View, ``(len(Scalar),)``."""
+    tables: ObservationTables
+    """Written: the observation."""
+    legal: Bools
+    """Written, ``(actions,)``."""
+    numbers: Singles
+    """Written, ``(actions,)``."""
+
+
+@called
+def _best(out: Singles, mask: Bools, masked: bool) -> int:
+    """The action with the greatest number: among the legal ones, or an illegal one as a wait."""
+    best = 0
+    for action in range(1, out.size):
+        if (mask[action] or not masked) and out[action] > out[best]:
+            best = action
+    return best if mask[best] else 0
+
+
+@cached(nogil=True)
+def act_batch(
+    actor: Actor, active: Bools, tables: ObservationTables, legal: Bools, numbers: Singles, actions: Ints
+) -> None:
+    """Decide in many environments.
+
+    Args:
+        active: ``(n,)``; elsewhere nothing is written.
+        tables: observations, first axis ``n``.
+        legal: ``(n, actions)``.
+        numbers: written, ``(n, actions)``; those of illegal actions may be left out if only legal ones compete.
+        actions: written, ``(n,)``.
+    """
+    for e in range(actions.size):
+        if active[e]:
+            numbers_of(
+                actor.sizes, actor.weights, tables.pending[e], tables.running[e], tables.tenants[e], tables.device[e],
+                actor.scratch, legal[e], not actor.masked, numbers[e],
+            )  # fmt: skip
+            actions[e] = _best(numbers[e], legal[e], actor.masked)
+
+
+_matrix, _vector, _mask = float32[:, ::1], float32[::1], boolean[::1]
+_shown, _rows = float64[:, ::1], int64[:, ::1]
+_table = types.Array(float64, 2, "C", readonly=True)
+_actor = types.NamedTuple((int64[::1], _vector, boolean, _vector), Actor)
+_slots = types.NamedTuple((int64, _rows, _rows, _shown, _shown, _mask, _shown), Slots)
+_tables = types.NamedTuple((_matrix, _matrix, _matrix, _vector), ObservationTables)
+
+
+_workspace = types.NamedTuple((_actor, _slots, float64[::1], _tables, _mask, _vector), Workspace)
+_put, _workspace_at = put_and_get(_workspace)
+
+
+@cached(types.void(int64, _workspace))
+def put_workspace(address: int, workspace: Workspace) -> None:
+    """For :class:`~gpusched_env.devices.compiled.memory.Kept` workspaces."""
+    _put(address, workspace)
+
+
+@cached(int64(int64, _table, _table, _table, _shown))
+def act_on_view(address: int, pending: Floats, running: Floats, tenants: Floats, plan: Floats) -> int:
+    """Decide on a View: show, encode, mask and act.
+
+    Args:
+        address: of a :class:`~gpusched_env.agents.exported.Workspace` that is kept.
+        pending, running, tenants: the View's tables.
+        plan: of :mod:`gpusched_env.planning.plans`; empty where every launch is a decision.
+    """
+    actor, slots, scalars, out, legal, numbers = _workspace_at(address)
+    gather_pending(pending, slots.lookahead, slots.pending)
+    gather_running(running, slots.seen, slots.running)
+    encode(slots.pending, slots.running, tenants, scalars, out.pending, out.running, out.tenants, out.device)
+    sms = int(scalars[Scalar.SMS])
+    if slots.tiles.size > 0:
+        encode_gains(slots.pending, sms, slots.tiles, out.pending)
+        encode_forms(slots.pending, sms, slots.tiles, out.pending)
+    if plan.size > 0:
+        encode_plan(plan, tenants, scalars[Scalar.TIME_US], out.tenants)
+    # Of CPU cores there are none: no network of a policy file sees their table.
+    fill_mask(slots.slices, slots.choices, slots.pending, slots.running, tenants, tenants[:0], sms, legal)
+    numbers_of(
+        actor.sizes, actor.weights, out.pending, out.running, out.tenants, out.device, actor.scratch, legal,
+        not actor.masked, numbers,
+    )  # fmt: skip
+    return _best(numbers, legal, actor.masked)
 
 
 class ExportedPolicy:
@@ -115,7 +261,6 @@ class ExportedPolicy:
     def _act(
         self, observations: Observation, masks: NDArray[np.bool_], *, masked: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        from gpusched_env.agents.forward import act_batch
 
         count, pending_slots = observations["pending"].shape[:2]
         if masks.shape != (count, self._layout(observations).n):
@@ -125,7 +270,7 @@ class ExportedPolicy:
         actions = np.zeros(count, np.int64)
         numbers = np.zeros(masks.shape, np.float32)
         actor = self.actor(pending_slots)._replace(masked=masked)
-        tables = Tables(**{name: np.ascontiguousarray(observations[name], np.float32) for name in TABLES})
+        tables = ObservationTables(**{name: np.ascontiguousarray(observations[name], np.float32) for name in TABLES})
         act_batch(actor, np.ones(count, np.bool_), tables, masks, numbers, actions)
         return actions, numbers
 
@@ -170,3 +315,51 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
         found = [SLOTS, network.launches, network.modes, network.quarters, network.rejections]
         found += [network.width, network.heads, network.synchronisations, network.forms, *places(network, layout)]
     return np.array(found, np.int64)
+
+
+RELUCTANCE = 3.0
+"""Taken from the number of waiting, so that most kernels are launched."""
+
+
+def untrained_policy(
+    scenario: Scenario,
+    kind: Literal["slots", "mlp", "rule", "release", "serve", "pairs", "knobs"] = "slots",
+    *,
+    slots: int | None = None,
+    interval_us: float = 0.0,
+    seed: int = 0,
+    **described: Any,
+) -> ExportedPolicy:
+    """A policy for ``scenario`` that nothing has trained; most of the time it launches something.
+
+    Args:
+        slots: tenant rows; default: as many as tenants.
+        interval_us: how long a decision stands; 0: every launch is one.
+        described: fields of :class:`~gpusched_env.agents.policy_file.PolicyInfo` with other values.
+    """
+    layout = ActionLayout.of(
+        scenario, slots if slots is not None else len(scenario.tenants), RUNNING_SLOTS, interval_us
+    )
+    network: Sizes = SlotSizes.of(layout)
+    last: str | None = "wait.bias"
+    if kind in RULES:
+        network, last = RULES[kind].of(layout), None
+    elif kind == "mlp":
+        network = MlpSizes(inputs=("device", "pending", "running", "tenants"), widths=(64, 64), activation="tanh")
+        last = f"{len(network.widths)}.bias"
+    rng = np.random.default_rng(seed)
+    weights: Weights = {}
+    for name, shape in network.shapes(layout).items():
+        weights[name] = (rng.standard_normal(shape) / shape[-1] ** 0.5).astype(np.float32)
+    if last is not None:
+        weights[last][0] = -RELUCTANCE
+    fields: dict[str, Any] = {
+        "network": network,
+        "columns": current_columns(),
+        "actions": layout,
+        "wait_us": 100.0,
+        "masked": True,
+        "algorithm": "none",
+        "scenario": scenario.name,
+    }
+    return ExportedPolicy(PolicyInfo(**{**fields, **described}), weights)

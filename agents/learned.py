@@ -1,4 +1,4 @@
-"""A trained policy as a scheduler."""
+"""A trained policy as a scheduler, and the way from its actions to commands: every launch, or for an interval."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
-from gpusched_env.agents.acting import Acting
-from gpusched_env.agents.actor import Slots, Workspace
-from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.exported import ExportedPolicy, Slots, Workspace
 from gpusched_env.agents.shipped import shipped_policy
-from gpusched_env.devices.compiled.jit import notice_compilation
-from gpusched_env.devices.compiled.kept import Kept
+from gpusched_env.compiling import notice_compilation
+from gpusched_env.devices.compiled.memory import Kept
 from gpusched_env.envs.action_fields import LEAST_INTERVAL_US
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.batch_state import Tables
+from gpusched_env.envs.batch_state import ObservationTables
 from gpusched_env.envs.features import Scalar
 from gpusched_env.envs.numbering import plan_of
-from gpusched_env.envs.observations import Shown
+from gpusched_env.envs.observations import ShownLaunches
 from gpusched_env.errors import InputError
 from gpusched_env.planning.dispatcher import IntervalDispatcher
 from gpusched_env.planning.lookahead import plan_ahead
+from gpusched_env.planning.outlook import NOTHING_AHEAD, outlook
 from gpusched_env.planning.plans import plan_view
 from gpusched_env.planning.tiles import SCRATCH
 from gpusched_env.scenarios.knowledge import Knowledge, Offer, StreamKnowledge
@@ -32,6 +31,51 @@ from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import OBSERVED, Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, View
+
+
+class Acting:
+    """What stands between a policy's action and the next."""
+
+    def __init__(self, layout: ActionLayout, wait_us: float, decision_us: float = 0.0) -> None:
+        """``wait_us``: longest wait of action 0, where every launch is an action.
+
+        ``decision_us``: how long a decision for an interval takes the host; what is launched goes on meanwhile.
+        """
+        self._layout, self._wait_us, self._decision_us = layout, wait_us, decision_us
+        self.outlook = NOTHING_AHEAD
+        self.dispatcher: IntervalDispatcher | None = None
+        """Of the present episode; ``None``: every launch is an action."""
+
+    def reset(self, knowledge: Knowledge) -> None:
+        """A new episode."""
+        self.outlook, self.dispatcher = NOTHING_AHEAD, None
+        if self._layout.interval_us > 0.0:
+            self.outlook = outlook(knowledge)
+            self.dispatcher = IntervalDispatcher(self._layout.interval_us, knowledge.stream_priorities, self.outlook)
+
+    def standing(self, view: View) -> Command | None:
+        """The next command by the decision that stands; ``None``: the policy is to be asked."""
+        if self.dispatcher is None or self.dispatcher.asks(view):
+            return None
+        return self.dispatcher.command(view)
+
+    def command(self, action: int, view: View, streams: Sequence[StreamKnowledge], shown: ShownLaunches) -> Command:
+        """The command that a legal action stands for, or the first one by it; arguments as for ``ActionLayout``."""
+        command = self.stand(action, view, streams, shown)
+        if command is None:
+            assert self.dispatcher is not None, "only then do actions stand"
+            return self.dispatcher.command(view)
+        return command
+
+    def stand(
+        self, action: int, view: View, streams: Sequence[StreamKnowledge], shown: ShownLaunches
+    ) -> Command | None:
+        """Let a legal action stand, or give the command that it is."""
+        serve = self._layout.serve(action)
+        if serve is None or self.dispatcher is None:
+            return self._layout.decode(action, view, wait_us=self._wait_us, streams=streams, shown=shown)
+        self.dispatcher.set(view, serve, self._decision_us)
+        return None
 
 
 class LearnedScheduler:
@@ -143,7 +187,7 @@ class _Workspace:
 
     def __init__(self, policy: ExportedPolicy, layout: ActionLayout, decision_us: float) -> None:
         with notice_compilation("policies"):
-            from gpusched_env.agents.forward import act_on_view, put_workspace
+            from gpusched_env.agents.exported import act_on_view, put_workspace
 
         self.policy = policy
         self.layout = layout
@@ -151,7 +195,7 @@ class _Workspace:
         self.acting = Acting(layout, policy.info.wait_us, decision_us)
         plan = plan_of(layout)
         self._no_plan = np.zeros((0, 0))
-        self._shown = Shown(
+        self._shown = ShownLaunches(
             np.zeros((layout.pending_slots, len(PendingColumn))), np.zeros((layout.running_slots, len(RunningColumn)))
         )
         seen = np.zeros(layout.slots, np.bool_)
@@ -160,7 +204,7 @@ class _Workspace:
             policy.actor(layout.pending_slots),
             Slots(layout.lookahead, plan.rows, plan.choices, self._shown.pending, self._shown.running, seen, tiles),
             np.zeros(len(Scalar)),
-            Tables.zeros(layout),
+            ObservationTables.zeros(layout),
             np.zeros(layout.n, np.bool_),
             np.zeros(layout.n, np.float32),
         )

@@ -1,8 +1,6 @@
-"""Models of stable-baselines3 and sb3-contrib, as they are in memory or in a ``.zip``. Needs PyTorch.
+"""Models of stable-baselines3 and sb3-contrib:
 
-A ``.zip`` holds weights, which PyTorch reads as numbers only, and the model's attributes, which are pickled: to
-unpickle them is to run whatever code their author put there. So they are left alone where our own ``config.yaml`` lies
-beside the file and says what the policy is, and otherwise unpickled for a caller only who trusts the file.
+read from memory or a ``.zip``, and exported to files that decide without it. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -24,11 +22,16 @@ from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
+from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.dqn.policies import DQNPolicy
-from torch import Tensor
+from torch import Tensor, nn
 
+from gpusched_env.agents.policies.new_columns import unseen
 from gpusched_env.agents.policies.registry import OPENS_AS, policy_of
+from gpusched_env.agents.policies.sizes import MlpSizes, Sizes
+from gpusched_env.agents.policies.slots import SlotActor
+from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, write_policy
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_layout
@@ -40,6 +43,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.reading import check_unzipped, opened
 from gpusched_env.scenarios.knowledge import Offer
 from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.versions import versions
 
 ALGORITHMS: Final[dict[str, type[BaseAlgorithm]]] = {
     "maskable-ppo": MaskablePPO,
@@ -168,7 +172,7 @@ def read_model(path: str | Path, *, trust: bool = False) -> TrainedModel:
             raise InputError(
                 f"{path}: a model that stable-baselines3 has saved is loaded by running whatever code is in it. "
                 "If you trust its author, say so: --trust (in Python trust=True). Otherwise ask for the exported "
-                "policy, which is numbers only: gpusched_env.agents.export.export_policy(model, 'policy.npz')"
+                "policy, which is numbers only: gpusched_env.agents.model_file.export_policy(model, 'policy.npz')"
             )
         return _unpickled(path)
     except InputError:
@@ -258,3 +262,114 @@ def _built(kind: Any, spaces: tuple[Any, Any], arguments: dict[str, Any], parame
     policy.load_state_dict(weights)
     policy.set_training_mode(False)
     return policy
+
+
+EXPORTED = ("maskable-ppo", "ppo", "a2c", "dqn")
+"""Algorithms whose policies can be exported."""
+
+
+def export_policy(
+    model: BaseAlgorithm | TrainedModel,
+    path: str | Path,
+    *,
+    scenario: Scenario | None = None,
+    wait_us: float | None = None,
+    command: str = "",
+) -> PolicyInfo:
+    """Write the actor of ``model`` to a file that :class:`~gpusched_env.agents.exported.ExportedPolicy` reads.
+
+    Args:
+        model: of stable-baselines3, or what :func:`~gpusched_env.agents.model_file.read_model` found in a ``.zip``.
+        path: of the file, by custom ``*.npz``.
+        scenario: what the model was trained on; ``None``: the scenario of the model's environment.
+        wait_us: longest wait of action 0 in training; ``None``: of the model's environment, 100 without one.
+        command: the command that trained it, to be noted.
+
+    Returns:
+        what was written besides the weights.
+
+    Raises:
+        InputError: a model that cannot be exported, or that does not fit ``scenario``; nothing is written then.
+    """
+    info, weights = exported(model, scenario=scenario, wait_us=wait_us, command=command)
+    write_policy(path, info, weights)
+    return info
+
+
+def exported(
+    model: BaseAlgorithm | TrainedModel,
+    *,
+    scenario: Scenario | None = None,
+    wait_us: float | None = None,
+    command: str = "",
+) -> tuple[PolicyInfo, Weights]:
+    """What :func:`export_policy` writes."""
+    trained = model if isinstance(model, TrainedModel) else model_in_memory(model)
+    if trained.algorithm not in EXPORTED:
+        raise InputError(f"a model of {trained.algorithm} cannot be exported: a recurrent policy keeps a state")
+    scenario = trained.scenario if scenario is None else scenario
+    if scenario is None:
+        raise InputError("the model has no environment: say what it was trained on, export_policy(..., scenario=)")
+    if wait_us is None:
+        wait_us = 100.0 if trained.wait_us is None else trained.wait_us
+    layout = trained.layout_in(scenario)
+    if layout.n != trained.actions:
+        raise InputError(
+            f"the model has {trained.actions} actions, an environment of {scenario.name} {layout.n}: "
+            "it was trained on another"
+        )
+    if unseen(layout):
+        raise InputError(
+            f"the model decides about {unseen(layout)} in {scenario.name}: policy files hold no network that sees "
+            "their table; play its .zip"
+        )
+    network, tensors = _network(trained, layout)
+    weights: Weights = {name: tensor.detach().cpu().numpy().astype(np.float32) for name, tensor in tensors.items()}
+    info = PolicyInfo(
+        network=network,
+        columns=current_columns(),
+        actions=layout,
+        wait_us=wait_us,
+        masked=trained.algorithm == "maskable-ppo",
+        algorithm=trained.algorithm,
+        scenario=scenario.name,
+        command=command,
+        seed=trained.seed,
+        timesteps=trained.timesteps,
+        versions=versions(),
+    )
+    return info, weights
+
+
+def _network(model: TrainedModel, layout: ActionLayout) -> tuple[Sizes, dict[str, Tensor]]:
+    """The actor's sizes and its weights by name."""
+    policy: Any = model.policy
+    if model.algorithm == "dqn":
+        policy = policy.q_net
+        layers = list(policy.q_net)
+    elif hasattr(policy.mlp_extractor, "actor"):
+        layers = [policy.mlp_extractor.actor]
+    else:
+        layers = [*policy.mlp_extractor.policy_net, policy.action_net]
+    if isinstance(layers[0], SlotActor):
+        actor = layers[0]
+        weights = dict(actor.state_dict())
+        return actor.sizes, {name: weights[name] for name in actor.sizes.shapes(layout)}
+    extractor = policy.features_extractor
+    linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+    activations = {type(layer) for layer in layers if not isinstance(layer, nn.Linear)}
+    if not isinstance(extractor, CombinedExtractor) or len(layers) != 2 * len(linear) - 1:
+        raise InputError(f"a policy of {type(policy).__name__} with {type(extractor).__name__} cannot be exported")
+    if activations - {nn.Tanh} and activations - {nn.ReLU}:
+        names = ", ".join(sorted(kind.__name__ for kind in activations))
+        raise InputError(f"a policy with the activations {names} cannot be exported; it can with Tanh or ReLU")
+    tables: Any = extractor.extractors.keys()
+    sizes = MlpSizes(
+        inputs=tuple(tables),
+        widths=tuple(layer.out_features for layer in linear[:-1]),
+        activation="relu" if nn.ReLU in activations else "tanh",
+    )
+    found: dict[str, Tensor] = {}
+    for number, layer in enumerate(linear):
+        found |= {f"{number}.weight": layer.weight, f"{number}.bias": layer.bias}
+    return sizes, found

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpusched_env.agents.acting import Acting
+from gpusched_env.agents.learned import Acting
 from gpusched_env.agents.model_file import read_model, torch_decider
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import ObservationEncoder

@@ -1,7 +1,7 @@
 """The networks of exported policies in compiled code: from an observation to one number an action.
 
 Weights are one flat array in the order of :mod:`gpusched_env.agents.policies.sizes`, matrices transposed:
-``(in, out)``. What is computed is said in torch in :mod:`gpusched_env.agents.policies.slot_network`.
+``(in, out)``. What is computed is said in torch in :mod:`gpusched_env.agents.policies.slots`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.knobs import knob_numbers
-from gpusched_env.agents.pairs import pair_numbers
-from gpusched_env.agents.policies.serve import ServeTerm
+from gpusched_env.agents.policies.knobs import knob_numbers
+from gpusched_env.agents.policies.pairs import pair_numbers
+from gpusched_env.agents.policies.release import release_numbers
+from gpusched_env.agents.policies.rule import owner, rule_numbers
+from gpusched_env.agents.policies.serve import ServeTerm, serve_numbers
 from gpusched_env.agents.policies.sizes import (
+    A_SLOT,
     COMMON_FEATURES,
     DEVICE_FEATURES,
     KERNEL_FEATURES,
@@ -23,12 +26,9 @@ from gpusched_env.agents.policies.sizes import (
     PENDING_OWNER,
     SLOT_FEATURES,
     TENANT_FEATURES,
+    MemoryAt,
+    WeightAt,
 )
-from gpusched_env.agents.release import release_numbers
-from gpusched_env.agents.rows import owner
-from gpusched_env.agents.rule import rule_numbers
-from gpusched_env.agents.serve import serve_numbers
-from gpusched_env.agents.slot_places import A_SLOT, MemoryAt, WeightAt
 from gpusched_env.compiling import called, inlined, part
 from gpusched_env.envs.encoding import COUNT_HALF, Bools
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, TenantFeature
@@ -46,7 +46,7 @@ KNOBS = 6
 """Kinds of networks, in entry 0 of ``sizes``. The other entries: of :data:`MLP` whether ReLU takes the place of tanh,
 the tables' codes in the order of the inputs (4) and the widths of all layers; of :data:`SLOTS` launches (actions of a
 pending slot), modes, quarters, rejections, width, heads, synchronisations and forms (of a pending slot) and the places
-of :mod:`gpusched_env.agents.slot_places`; of :data:`RULE` the first three of these, and the stream priorities; of
+of :mod:`gpusched_env.agents.policies.sizes`; of :data:`RULE` the first three of these, and the stream priorities; of
 :data:`RELEASE` the first; of :data:`SERVE` actions of a tenant; of :data:`PAIRS` launches, synchronisations, forms and
 modes; of :data:`KNOBS` actions of a tenant: partitions, all before the pauses, pauses."""
 FIRST_WIDTH = 6

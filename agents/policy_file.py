@@ -1,15 +1,15 @@
-"""The file of an exported policy: a NumPy archive of float32 arrays, and what they belong to as JSON.
+"""Files of policies: arrays of float32, and what they belong to as JSON.
 
-Nothing in it is pickled, so that a file from elsewhere can be read safely. The names of all observation columns and
-the meaning of the actions are in it. Where a network's columns have changed since, the file is refused; rules
-read columns by name, and only those that they read have to be among them.
+Rules of other games have files of the same kind.
 """
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -149,7 +149,7 @@ MOST = 65_536
 """Of what an action space is made of: rows of observations, streams."""
 MOST_ACTIONS = 1_048_576
 """Of an action space."""
-_HOW = "gpusched_env.agents.export.export_policy writes one from a trained model"
+_HOW = "gpusched_env.agents.model_file.export_policy writes one from a trained model"
 
 
 def read_members(path: Path) -> Weights:
@@ -258,3 +258,65 @@ def check_columns(info: PolicyInfo) -> None:
 
 
 _AGAIN = "train and export it again"
+
+
+class GamePolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a rule is, and where it comes from. Each game has a kind of its own, with its ``format``."""
+
+    version: Literal[1] = 1
+    terms: tuple[str, ...]
+    """That the weights belong to, in order."""
+    reads: tuple[str, ...]
+    """Columns of an observation that they are made of."""
+    algorithm: str
+    command: str = ""
+    """The command that trained it."""
+    seed: int | None = None
+    timesteps: int = 0
+    """Decisions that it was trained for."""
+    versions: dict[str, str] = {}
+
+    def told(self, rule: str) -> str:
+        """One line about it; ``rule``: what it is, in words."""
+        return f"{self.algorithm}, {rule}, {counted(self.timesteps, 'decision')}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleNow:
+    """A rule as it is now, which files have to fit."""
+
+    name: str
+    """In words."""
+    terms: tuple[str, ...]
+    shapes: Shapes
+    columns: Collection[str]
+    """Names of those that observations have."""
+
+
+I = TypeVar("I", bound=GamePolicyInfo)  # noqa: E741
+
+
+def write_game_policy(path: str | Path, info: GamePolicyInfo, weights: Weights) -> None:
+    """Write the file, whole or not at all.
+
+    Raises:
+        InputError: the folder cannot be written to.
+    """
+    write_members(path, msgspec.json.encode(info), weights)
+
+
+def read_game_policy(path: str | Path, kind: type[I], now: RuleNow) -> tuple[I, Weights]:
+    """What :func:`write_game_policy` wrote, checked.
+
+    Raises:
+        InputError: the file cannot be read, is of no such rule, or has other terms or columns than there are now.
+    """
+    members = read_members(Path(path))
+    text = members.pop(METADATA, np.zeros(0, np.uint8)).tobytes()
+    info = decoded(text, kind, f"{path}: not the file of a {now.name}, which gpusched train makes")
+    if info.terms != now.terms:
+        raise InputError(f"{path}: a {now.name} of other terms than there are now; train it again")
+    gone = [name for name in info.reads if name not in now.columns]
+    if gone:
+        raise InputError(f"{path}: a {now.name} that reads {gone[0]}, which observations do not have; train it again")
+    return info, checked_weights(members, now.shapes, str(path))

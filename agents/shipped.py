@@ -1,13 +1,15 @@
-"""The trained agents that come with the package: a file for one scenario or for several in the folder ``trained``."""
+"""The trained agents that come with the package, and how pages say that each came about."""
 
 from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+import numpy as np
 
+from gpusched_env.agents.policy_file import METADATA, read_members
 from gpusched_env.errors import InputError
 from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.knowledge import Offer
@@ -15,6 +17,7 @@ from gpusched_env.scenarios.variants import family
 
 if TYPE_CHECKING:
     from gpusched_env.agents.exported import ExportedPolicy
+
 
 FOLDER = Path(__file__).with_name("trained")
 """``<Scenario>.npz``, and ``<Scenario>.json``: where it comes from (:mod:`gpusched_env.agents.manifest`)."""
@@ -85,3 +88,34 @@ def _load(path: Path) -> ExportedPolicy:
     from gpusched_env.agents.exported import ExportedPolicy
 
     return ExportedPolicy.load(path)
+
+
+WITHOUT_WEIGHTS: Final = "rule without weights"
+ORIGINS: Final = {
+    "cma-es": "searched rule",
+    "every-form": "rule fitted with full information",
+    "distillation": "distilled planner",
+    "rollouts": "rule fitted to rollouts",
+}
+"""By algorithm; any other learns by reinforcement."""
+
+
+class _Told(msgspec.Struct):
+    """What a policy's metadata says of its training."""
+
+    algorithm: str = ""
+
+
+def origin(policy: Path) -> str:
+    """What the agent in an exported policy is, of any game: ``searched rule``.
+
+    Weights that are all zero leave the rule that they were to change as it is, whatever the training was.
+
+    Raises:
+        InputError: the file cannot be read, or is no policy.
+    """
+    members = read_members(policy)
+    told = decoded(members.pop(METADATA, np.empty(0, np.uint8)).tobytes(), _Told, str(policy))
+    if not any(np.any(weights) for weights in members.values()):
+        return WITHOUT_WEIGHTS
+    return ORIGINS.get(told.algorithm, f"learned by reinforcement, {told.algorithm}")

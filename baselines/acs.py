@@ -16,8 +16,8 @@ import msgspec
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.set_up import SetUp
-from gpusched_env.scenarios.window import KernelWindow
 
 LISTED: Final = 64
 """M of ACS-HW, an estimate: the paper says that its list takes at most 4 KB, a launch of four segments takes 64 bytes
@@ -34,7 +34,7 @@ class AcsSoftware(PassThrough):
         launch_us: float | None = None,
         sync_us: float | None = None,
     ) -> None:
-        """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
+        """Fields of :class:`~gpusched_env.scenarios.launching.KernelWindow`; ``None``: the scenario's, or the default.
 
         Raises:
             InputError: one is out of range.
@@ -44,7 +44,7 @@ class AcsSoftware(PassThrough):
 
     def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options; a stream has one kernel."""
-        return changed(offered or KernelWindow(), "acs-sw", **self._given, depth=1)
+        return window_with(offered or KernelWindow(), "acs-sw", **self._given, depth=1)
 
 
 class AcsHardware(PassThrough):
@@ -69,7 +69,7 @@ class AcsHardware(PassThrough):
         """
         size = self._size or (offered or KernelWindow()).size
         cycle_us = 1.0 / gpu.clock_mhz
-        return changed(
+        return window_with(
             KernelWindow(
                 launch_us=0.0, insert_us=size * cycle_us, sync_us=(size - 1) * cycle_us,
                 transfer_us=gpu.timing.launch_latency_us, checked_by="application",
@@ -78,7 +78,7 @@ class AcsHardware(PassThrough):
         )  # fmt: skip
 
 
-def changed(window: KernelWindow, name: str, **fields: float | None) -> KernelWindow:
+def window_with(window: KernelWindow, name: str, **fields: float | None) -> KernelWindow:
     """``window`` with the fields that are not ``None``, for the scheduler ``name``.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from gpusched_env.baselines.spec import parse_spec
+from gpusched_env.baselines.registered import parse_spec
 from gpusched_env.errors import InputError
 from gpusched_env.planning.dispatcher import DISPATCHED, HasFirst, IntervalDispatcher, serve_first
 from gpusched_env.planning.outlook import outlook
@@ -22,8 +22,8 @@ from gpusched_env.scenarios.knowledge import Knowledge, Offer
 from gpusched_env.scenarios.scenario import CommandName
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.reads import OBSERVED, Reads
-from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.view import View
 
 PREFIX: Final = "interval:"
@@ -57,7 +57,7 @@ class AtIntervals:
                 f"{PREFIX} interval_us is {interval_us!r}, must be a finite number of at least {LEAST_US:g}"
             )
         self._rule, self._first, self._interval_us = rule, rule.first, interval_us
-        self.set_up = replace(set_up_of(rule), uses=used)
+        self.set_up = replace(set_up_of(rule), uses=dispatcher_commands)
         self.dispatcher: IntervalDispatcher | None = None
 
     def describe(self) -> str:
@@ -89,7 +89,7 @@ class AtIntervals:
         return self.dispatcher
 
 
-def used(offer: Offer) -> tuple[CommandName, ...]:
+def dispatcher_commands(offer: Offer) -> tuple[CommandName, ...]:
     """What the dispatcher may do of what a scenario offers."""
     return tuple(name for name in offer.commands if name in DISPATCHED)
 

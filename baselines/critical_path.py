@@ -10,16 +10,16 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from gpusched_env.baselines.acs import changed
+from gpusched_env.baselines.acs import window_with
 from gpusched_env.baselines.earliest_start import begins_soonest_now
 from gpusched_env.baselines.iterations import Iterations
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.scenarios.set_up import SetUp
-from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
@@ -45,7 +45,7 @@ class CriticalPath:
         launch_us: float | None = None,
         sync_us: float | None = None,
     ) -> None:
-        """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
+        """Fields of :class:`~gpusched_env.scenarios.launching.KernelWindow`; ``None``: the scenario's, or the default.
 
         Raises:
             InputError: one is out of range.
@@ -56,7 +56,7 @@ class CriticalPath:
     def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
         """That of the scenario with the scheduler's options, and room for the whole graph, which needs no check."""
         whole = msgspec.structs.replace(offered or KernelWindow(), size=WHOLE, checked_by="nobody")
-        return changed(whole, "critical-path", **self._given)
+        return window_with(whole, "critical-path", **self._given)
 
     def see(self, truth: Problem, seed: int) -> None:
         """Take the graphs."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gpusched_env.baselines.serial import Serial
 from gpusched_env.errors import InputError
-from gpusched_env.scenarios.capture import Capture
+from gpusched_env.scenarios.launching import Capture
 from gpusched_env.scenarios.set_up import SetUp
 
 

@@ -21,8 +21,8 @@ from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import ORDERS, Command
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.reads import EVERYTHING, TRUTH, Reads
-from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.view import View
 
 SHORTER = (0.0, 1.0)

@@ -14,10 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpusched_env.baselines.mask_pools import Masked
+from gpusched_env.baselines.mask_pools import Masked, RequestKernels
 from gpusched_env.baselines.pending import JOB
 from gpusched_env.baselines.ranges import Range, Ranges
-from gpusched_env.baselines.requests import Requests
 from gpusched_env.errors import InputError
 from gpusched_env.planning.masks import Machine, best_choices
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -43,7 +42,7 @@ class Eclip(Masked):
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No request is known, and there is no plan."""
         super().reset(knowledge, rng)
-        self._requests = Requests(len(knowledge.tenants))
+        self._requests = RequestKernels(len(knowledge.tenants))
         self._all = knowledge.gpu.sms
         self.plan: dict[int, list[int]] = {}
         """By tenant whose request is known: the SMs of each of its kernels."""

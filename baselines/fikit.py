@@ -9,10 +9,9 @@ As published                                      Here
 ================================================= ==================================================================
 Launches are intercepted and identified by kernel The same. ``interception_us``, off by default: what all schedulers
 name, grid and block                              that hold launches back are charged is the scenario's matter
-A measurement stage gives each identity its mean  What is known beforehand;
-duration and the mean gap that follows it         :func:`~gpusched_env.baselines.profiles.measure_profiles` runs such a
-                                                  stage. One that was never measured lasts as long as its tenant's
-                                                  others do on average, and leaves no gap
+A measurement stage gives each identity its mean  What is known beforehand; ``measure_profiles`` of the
+duration and the mean gap that follows it         reproduction runs such a stage. One that was never measured lasts
+                                                  as long as its tenant's others do on average, and leaves no gap
 The most urgent tenant with work holds the GPU:   The same; ``queues``, 10, of which the last has all less urgent
 its kernels go at once. Ten priority queues       tenants
 When it leaves a gap, *BestPrioFit* takes, from   The same. Gaps begin with the predicted end of the holder's kernel

@@ -31,9 +31,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpusched_env.baselines.evict import evict
+from gpusched_env.baselines.evict import JOBS_WAITING, TwoClasses, evict
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
-from gpusched_env.baselines.two_classes import JOBS_WAITING, TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.set_up import SetUp

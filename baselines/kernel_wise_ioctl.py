@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gpusched_env.baselines.kernel_wise import KernelWise
 from gpusched_env.scenarios.set_up import SetUp
-from gpusched_env.scenarios.stream import Mask
+from gpusched_env.scenarios.tenant_program import Mask
 from gpusched_env.scheduling.commands import Command, Launch, Partition
 
 

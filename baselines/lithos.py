@@ -5,15 +5,19 @@ P. H. Coppock, B. Zhang, E. H. Solomon, V. Kypriotis, L. Yang, B. Sharma, D. Sch
 paper leaves open what a scheduler has to decide, the reproduction AureliusJustin/lithos-reproduction was looked at
 (``tpc_alloc.c``, ``docs/FIDELITY.md``).
 
-==================================================== ============= ====================================================
+==================================================== =============
+====================================================
 rule as published                                    section       here
-==================================================== ============= ====================================================
+==================================================== =============
+====================================================
 A client has a quota of TPCs (two SMs each) that is  5.3           ``quota``: equal shares of the ``urgent`` tenants,
 guaranteed to it; best-effort ones have none                       or of ``all``. The paper's are set by an operator
 TPC stealing: TPCs whose owner has no ready work     5.3           the same. A TPC that a launched kernel has got is
-are lent, by predicted completions of what each has                busy until that ends; of a kernel of few blocks these
+are lent, by predicted completions of what each has                busy until that ends; of a kernel of few blocks
+these
 been given                                                         are the first of its range. Tenants get ranges of
-                                                                   neighbouring TPCs only, best-effort ones the longest
+                                                                   neighbouring TPCs only, best-effort ones the
+longest
 Stolen work has a lower stream priority              5.3           the same
 Work in flight of a queue is limited to 100 us       5.3           ``outstanding_us``: the predicted time left of a
                                                                    tenant's launched kernels
@@ -23,7 +27,8 @@ that take 250 to 500 us, each on TPCs of its own                   after its sta
 Right-sizing: a kernel gets the fewest TPCs with     5.5           ``slip``, off unless it is given: by rounds of
 which it is hardly slower                                          blocks (:mod:`.right_sizing`), of its tenant's TPCs
                                                                    the first ones. Graphs are left as they are
-==================================================== ============= ====================================================
+==================================================== =============
+====================================================
 
 Left out: frequency scaling (5.6), which saves power at a loss of speed; a kernel never gets more SMs than its blocks
 can use.
@@ -41,17 +46,36 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from gpusched_env.baselines.evict import SETTLED_US
+from gpusched_env.baselines.evict import SETTLED_US, least_urgent
 from gpusched_env.baselines.pending import ID, TENANT, launchable_kernels
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
-from gpusched_env.baselines.right_sizing import fewest_sms
-from gpusched_env.baselines.two_classes import least_urgent
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
+
+_EXACT = 1e-9
+"""By how much a product of a slip and rounds may be short of a whole number."""
+
+
+def fewest_sms(blocks: float, blocks_per_sm: float, sms: int, slip: float) -> int:
+    """The fewest SMs on which so many blocks take at most ``slip`` times as many rounds as on all.
+
+    Args:
+        blocks: to run, at least 1.
+        blocks_per_sm: that an SM holds, at least 1.
+        sms: of the GPU.
+        slip: at least 1.
+
+    Returns:
+        1 to ``sms``.
+    """
+    rounds = math.ceil(blocks / (sms * blocks_per_sm))
+    allowed = math.floor(slip * rounds + _EXACT)
+    return math.ceil(blocks / (allowed * blocks_per_sm))
+
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
 Row = list[float]

@@ -1,11 +1,4 @@
-"""Pools of streams that are allocated beforehand with masks of SMs, and kernels that are launched into them.
-
-Quach, Wang, Jahanshahi, Wong and Kim (ECLIP, ISLPED 2025): a mask is a number of whole shader engines, quarters of the
-GPU. Of two workers, the first has streams of 15, 30 and 45 compute units from one end of an MI50, the second from the
-other end; three have 30 and 45 each. All 60 are those of a default stream, which all share. With it these are 7 of the
-8 queues that the hardware holds. Where the third worker's masks are the paper does not say: here in the middle. More
-workers have fewer, as seven masks allow: of 30 each up to seven, and none beyond.
-"""
+"""Pools of streams with masks of SMs, and which kernels the requests of a tenant consist of."""
 
 from __future__ import annotations
 
@@ -16,13 +9,38 @@ import numpy as np
 
 from gpusched_env.baselines.pending import ID, TENANT, oldest_row
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.planning.masked_time import masked_times_us
+from gpusched_env.planning.masks import masked_times_us
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.set_up import SetUp
-from gpusched_env.scenarios.stream import Mask
+from gpusched_env.scenarios.tenant_program import Mask
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition
 from gpusched_env.scheduling.view import PendingColumn, View
+
+
+class RequestKernels:
+    """The kernels of each tenant's first request, and where in a request it is."""
+
+    def __init__(self, tenants: int) -> None:
+        self._job: list[int | None] = [None] * tenants
+        self._place = [0] * tenants
+        self._first: list[list[int]] = [[] for _ in range(tenants)]
+        self.known: list[tuple[int, ...] | None] = [None] * tenants
+        """By tenant, identities of the kernels of its first request in order of launch, once a second one has begun."""
+
+    def place(self, tenant: int, job: int, identity: int) -> int:
+        """The place of a kernel that is launched next in its request; -1 if the first one had another kernel there."""
+        if self._job[tenant] != job:
+            if self._job[tenant] is not None and self.known[tenant] is None:
+                self.known[tenant] = tuple(self._first[tenant])
+            self._job[tenant], self._place[tenant] = job, 0
+        place, self._place[tenant] = self._place[tenant], self._place[tenant] + 1
+        known = self.known[tenant]
+        if known is None:
+            self._first[tenant].append(identity)
+            return place
+        return place if place < len(known) and known[place] == identity else -1
+
 
 ENGINES: Final = 4
 """Shader engines: parts that masks are made of."""

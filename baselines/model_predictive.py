@@ -41,10 +41,9 @@ from gpusched_env.baselines.pending import JOB, JOB_LEFT, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.ranked_streams import JOB_TENANT, UNLIMITED, Rank, Row
 from gpusched_env.errors import InputError
-from gpusched_env.planning.fluid_tables import FluidJob, FluidTenant, Model
-from gpusched_env.planning.futures import MOST, mean_losses
+from gpusched_env.planning.fluid import FluidJob, FluidTenant, Model
 from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
-from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, launched_as_graphs, worth_a_us
+from gpusched_env.planning.outlook import BESIDE, FIRST, MOST, SCALE, launched_as_graphs, mean_losses, worth_a_us
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import Reads
@@ -159,7 +158,7 @@ class ModelPredictive(Moore):
     def decide(self, view: View) -> Command:
         """Look ahead if other jobs are there; then as the base rule, with the chosen job before all others.
 
-        Of more tenants than the model holds (:data:`~gpusched_env.planning.futures.MOST`) nothing is seen.
+        Of more tenants than the model holds (:data:`~gpusched_env.planning.outlook.MOST`) nothing is seen.
         """
         for kernel in view.pending.rows:
             tenant = int(kernel[TENANT])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gpusched_env.baselines.kernel_wise import KernelWise
+from gpusched_env.baselines.mask_pools import RequestKernels
 from gpusched_env.baselines.pending import JOB
-from gpusched_env.baselines.requests import Requests
 from gpusched_env.scenarios.knowledge import Knowledge
 
 
@@ -20,7 +20,7 @@ class ModelWise(KernelWise):
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No request is known."""
         super().reset(knowledge, rng)
-        self._requests = Requests(len(knowledge.tenants))
+        self._requests = RequestKernels(len(knowledge.tenants))
         self._sms: dict[int, int] = {}
         self._all = knowledge.gpu.sms
 

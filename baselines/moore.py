@@ -2,7 +2,7 @@
 
 On one machine the jobs that are to be in time go in order of deadlines, and which of them these are is a matter of
 dynamic programming (J. M. Moore, Management Science 1968; E. L. Lawler, J. M. Moore, Management Science 1969:
-:mod:`gpusched_env.planning.on_time`). Here it is solved anew whenever a job has come or gone, for all jobs in the
+:mod:`gpusched_env.planning.plans`). Here it is solved anew whenever a job has come or gone, for all jobs in the
 system:
 
 ======================================== ===============================================================================
@@ -48,8 +48,8 @@ from gpusched_env.baselines.ranked_streams import (
     Row,
 )
 from gpusched_env.errors import InputError
-from gpusched_env.planning.in_order import add_late_before
-from gpusched_env.planning.on_time import SCRATCH, worth_most
+from gpusched_env.planning.fluid import add_late_before
+from gpusched_env.planning.plans import ON_TIME_SCRATCH, worth_most
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.reads import Reads
@@ -95,7 +95,7 @@ class Moore(RankedStreams):
                 f"moore: scale {scale}, price {price}, reject {reject!r}; must be above 0, at least 0, true or false"
             )
         self._scale, self._price, self._reject = scale, price, reject
-        self._scratch = np.empty(SCRATCH)
+        self._scratch = np.empty(ON_TIME_SCRATCH)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job is there."""

@@ -12,7 +12,7 @@ it is given a percentage                                                  the SM
 Advice for N clients: 100 / N        Volta MPS Execution Resource         ``share``: 50 and 100 for two. Which
 percent each; 200 / N, for load      Provisioning                         SMs they are is not documented; here they lie
 balance; or by their needs                                                as far apart as the shares allow
-                                                                          (:func:`placed`). By their needs:
+                                                                          (:func:`sms_of_clients`). By their needs:
                                                                           ``urgent_share``, ``other_share``
 A client is of normal priority or    CUDA_MPS_CLIENT_PRIORITY             ``client_priority``, off by default: the most
 below, which lowers that of all its                                       urgent tenants are of normal priority, all
@@ -47,7 +47,7 @@ def sm_cap(sms: int, share: float) -> int:
     return sms if cap >= sms else max(cap - cap % SMS_PER_TPC, min(SMS_PER_TPC, sms), 1)
 
 
-def placed(sms: int, shares: list[float]) -> list[Partition | None]:
+def sms_of_clients(sms: int, shares: list[float]) -> list[Partition | None]:
     """The SMs of each client: beginning where the shares before its own end, scaled to the whole GPU.
 
     They are disjoint where all shares together are 100 at most, and overlap by as much as each other above.
@@ -102,7 +102,7 @@ class Mps(PassThrough):
         """Prepare what caps there are, to be set before the first launch."""
         urgencies = [tenant.priority for tenant in knowledge.tenants]
         below = [int(urgency > min(urgencies)) for urgency in urgencies]
-        partitions = placed(knowledge.gpu.sms, [self._other if low else self._urgent for low in below])
+        partitions = sms_of_clients(knowledge.gpu.sms, [self._other if low else self._urgent for low in below])
         caps = [SetPartition(t, partition) for t, partition in enumerate(partitions) if partition is not None]
         self._caps = caps[::-1]
         self._priorities = stream_priorities(below, knowledge.gpu.priorities) if self._client_priority else None

@@ -1,33 +1,42 @@
 """Orion: a best-effort kernel runs beside a request only if it needs what the request's kernels do not.
 
 F. Strati, X. Ma, A. Klimovic, *Orion: Interference-aware, Fine-grained GPU Sharing for ML Applications*
-(EuroSys 2024), section 5, and its artefact (github.com/eth-easl/orion), ``src/scheduler/scheduler_eval.cpp``, function
+(EuroSys 2024), section 5, and its artefact (github.com/eth-easl/orion), ``src/scheduler/scheduler_eval.cpp``,
+function
 ``busy_wait_profile``, where no other file is named.
 
-============================================= ======================= ==================================================
+============================================= =======================
+==================================================
 As published                                  Where                   Here
-============================================= ======================= ==================================================
+============================================= =======================
+==================================================
 One client has high priority: its kernels go  Section 5.1             As published, for all tenants of the highest
-at once, on a stream of high priority                                 priority; with ``classes``, of so many priorities,
+at once, on a stream of high priority                                 priority; with ``classes``, of so many
+priorities,
                                                                       on streams that have them
-Best-effort clients take turns                ``start``, ``t``        As published (``turns``); or by priority, then age
+Best-effort clients take turns                ``start``, ``t``        As published (``turns``); or by priority, then
+age
 Without a request in service they go          ``seen[hp_client]==0``  As published; a gap in a request is service
 Beside one, if bound by another resource than ``profiles``            As published; bound is who uses at least 60 % of
 the high-priority kernel launched last, or if roofline_analysis.py    it (``bound``)
 either is bound by none
-... and if it needs fewer SMs than a          ``sm_threshold``        ``<``, as in the paper's listing (the artefact has
-threshold: all SMs beside inference                                   ``<=``, of all that it launches in one pass of its
+... and if it needs fewer SMs than a          ``sm_threshold``        ``<``, as in the paper's listing (the artefact
+has
+threshold: all SMs beside inference                                   ``<=``, of all that it launches in one pass of
+its
                                                                       loop). Kernels can need more SMs than there are
 ... which beside training is searched between ``low_sms``,            ``search_slowdown``: off by default, as for
 0 and the largest best-effort need: a step    ``high_sms``            inference. The tolerated time of an iteration is
-after 10 iterations, down if they took longer                         set by hand in the artefact, here as a multiple of
+after 10 iterations, down if they took longer                         set by hand in the artefact, here as a multiple
+of
 than tolerated                                                        that alone
 Best-effort time in flight is bounded: once   ``sum > depth``,        160 us: ``duration_threshold`` times
 above, nothing follows until all has finished ``run_orion.py``: 100   ``reference_us``, as the paper has 2.5 % of the
                                               to 160 us               latency of a request, of some milliseconds there
 A training's update phase stands any kernel   ``update_start``        Left out: where it begins is set by hand
 The first 10 iterations of each client go     ``cur_iters <= 10``     Left out: the artefact's warm-up, not measured
-============================================= ======================= ==================================================
+============================================= =======================
+==================================================
 """
 
 from __future__ import annotations
@@ -37,14 +46,56 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from gpusched_env.baselines.evict import Row, TwoClasses
 from gpusched_env.baselines.ranges import Choice, Range
-from gpusched_env.baselines.sm_search import SmSearch
-from gpusched_env.baselines.two_classes import Row, TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command
 from gpusched_env.scheduling.reads import Reads
-from gpusched_env.scheduling.view import PendingColumn, View
+from gpusched_env.scheduling.view import PendingColumn, TenantColumn, View
+
+T = TenantColumn
+ITERATIONS = 10
+"""Jobs between two steps of the search."""
+
+
+class SmSearch:
+    """Binary search of the largest threshold with which urgent jobs take as long as is tolerated.
+
+    It begins half way between 0 and the largest need of a best-effort kernel. After each :data:`ITERATIONS` jobs it
+    goes down if these took longer on average than tolerated, or else up, until nothing is left between its bounds.
+    What a job took is its turnaround, over that alone; several urgent tenants count together.
+    """
+
+    def __init__(self, knowledge: Knowledge, urgent: list[bool], slowdown: float) -> None:
+        """``urgent``: by tenant; the others are best-effort. ``slowdown``: tolerated time of a job over that alone."""
+        self._alone_us = {t: knowledge.tenants[t].alone_us for t, is_urgent in enumerate(urgent) if is_urgent}
+        others = [tenant for tenant, is_urgent in zip(knowledge.tenants, urgent, strict=True) if not is_urgent]
+        kernels = [knowledge.kernels[identity] for tenant in others for identity in tenant.kernels]
+        self._low = 0
+        self._high = max((math.ceil(kernel.blocks / kernel.blocks_per_sm) for kernel in kernels), default=0)
+        self._slowdown = slowdown
+        self._done = dict.fromkeys(self._alone_us, 0)
+        self._slowdowns: list[float] = []
+        """Of jobs since the last step."""
+
+    def threshold(self, view: View) -> int:
+        """SMs that a best-effort kernel may need at most now, after the jobs that ended since it was asked last."""
+        for tenant, alone_us in self._alone_us.items():
+            row = view.tenants.array[tenant]
+            if row[T.JOBS_DONE] > self._done[tenant]:
+                self._done[tenant] = int(row[T.JOBS_DONE])
+                self._slowdowns.append(float(row[T.LAST_TURNAROUND_US]) / alone_us)
+        middle = (self._low + self._high) // 2
+        if len(self._slowdowns) >= ITERATIONS and middle > self._low:
+            if sum(self._slowdowns) / len(self._slowdowns) > self._slowdown:
+                self._high = middle
+            else:
+                self._low = middle
+            self._slowdowns.clear()
+            middle = (self._low + self._high) // 2
+        return middle
+
 
 P = PendingColumn
 Resource = Literal["compute", "memory", "neither"]

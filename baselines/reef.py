@@ -35,10 +35,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpusched_env.baselines.evict import SETTLED_US, evict
+from gpusched_env.baselines.evict import SETTLED_US, Row, TwoClasses, evict
 from gpusched_env.baselines.pending import ID
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
-from gpusched_env.baselines.two_classes import Row, TwoClasses
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.set_up import SetUp

@@ -1,15 +1,113 @@
-"""Hand-written schedulers of one kind by name: what the kinds of games have in common."""
+"""Hand-written schedulers by name, with options as text: ``mps(share=50)``."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import typing
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from gpusched_env.baselines.spec import options_of, parse_spec, with_options
+import msgspec
+
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.reading import parse_yaml
 
 S = TypeVar("S")
+
+
+def split_specs(text: str) -> list[str]:
+    """The schedulers of a list such as ``fifo,fikit(epsilon_us=50,queues=4)``: commas in parentheses separate options.
+
+    Raises:
+        InputError: a parenthesis without its counterpart.
+    """
+    specs, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0:
+            break
+        if character == "," and depth == 0:
+            specs.append("")
+        else:
+            specs[-1] += character
+    if depth != 0:
+        raise InputError(
+            f"schedulers {text!r}: a parenthesis has no counterpart; expected NAME or NAME(OPTION=VALUE,...)"
+        )
+    return [spec.strip() for spec in specs if spec.strip()]
+
+
+def parse_spec(spec: str) -> tuple[str, dict[str, str]]:
+    """Name and options, as text, of ``NAME`` or ``NAME(OPTION=VALUE,...)``; a path in ``NAME`` may have parentheses.
+
+    Raises:
+        InputError: anything else.
+    """
+    name, inside = _apart(spec.strip())
+    options: dict[str, str] = {}
+    if "(" in name and ".py:" not in name.rpartition(")")[2]:
+        raise InputError(f"scheduler {spec!r}: expected NAME or NAME(OPTION=VALUE,...)")
+    for part in inside.split(","):
+        option, equals, value = (piece.strip() for piece in part.partition("="))
+        if not part.strip():
+            continue
+        if not equals or not option or not value:
+            raise InputError(f"scheduler {spec!r}: {part.strip()!r} is no option; expected OPTION=VALUE")
+        if option in options:
+            raise InputError(f"scheduler {spec!r}: {option} is given twice")
+        options[option] = value
+    return name.strip(), options
+
+
+def _apart(spec: str) -> tuple[str, str]:
+    """A name, and what is in the last pair of parentheses if the text ends with it."""
+    depth = 0
+    for place in range(len(spec) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(spec[place], 0)
+        if depth == 0:
+            return (spec[:place], spec[place + 1 : -1]) if spec[place] == "(" else (spec, "")
+    return spec, ""
+
+
+def with_options(make: Callable[..., S], name: str, options: dict[str, Any]) -> S:
+    """A new scheduler of the class or function ``make``, which is called ``name`` in errors.
+
+    Values that are text are read as what the parameter's annotation says (``none`` and ``null``: ``None``).
+
+    Raises:
+        InputError: an option that it does not have, or a value that does not fit.
+    """
+    known = list(inspect.signature(make).parameters)
+    for option in options:
+        if option not in known:
+            raise InputError(f"scheduler {name!r} has no option {option!r}; {_hint(option, known)}")
+    parameters = inspect.signature(make).parameters.values()
+    missing = [p.name for p in parameters if p.default is p.empty and p.name not in options]
+    if missing:
+        raise InputError(f"scheduler {name!r} needs {', '.join(missing)}: {name}({missing[0]}=...)")
+    annotated: Any = make
+    types = typing.get_type_hints(annotated.__init__ if isinstance(make, type) else annotated)
+    return make(**{option: _value(name, option, value, types.get(option)) for option, value in options.items()})
+
+
+def options_of(make: Callable[..., Any]) -> dict[str, Any]:
+    """Options of a scheduler's class or function, with their defaults."""
+    return {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
+
+
+def _hint(option: str, known: Iterable[str]) -> str:
+    return did_you_mean(option, known) if known else "it has no options"
+
+
+def _value(name: str, option: str, value: Any, wanted: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if wanted is None:
+        return parse_yaml(value, f"scheduler {name!r}: {option}={value}")
+    try:
+        return msgspec.convert("null" if value.lower() == "none" else value, wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"scheduler {name!r}: {option}={value}: {error}") from error
 
 
 class Registered(Generic[S]):

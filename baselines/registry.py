@@ -62,8 +62,8 @@ from gpusched_env.baselines.wfq import WeightedFairQueueing
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
 from gpusched_env.scenarios.set_up import set_up_of
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.reads import Reads, reads_of
-from gpusched_env.scheduling.scheduler import Scheduler
 
 _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "pass-through": PassThrough,

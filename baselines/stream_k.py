@@ -1,7 +1,7 @@
 """Stream-K: matrix products without partial waves, in stream order; what cuSync is compared with.
 
 Osama et al. (PPoPP 2023) divide the steps of a product's last waves evenly between all SMs, at the price of writing and
-reading the partial sums of the tiles that are cut (:mod:`gpusched_env.scenarios.stream_k`). Kernels still follow each
+reading the partial sums of the tiles that are cut (:mod:`gpusched_env.scenarios.adapting`). Kernels still follow each
 other.
 """
 

@@ -45,11 +45,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from gpusched_env.baselines.evict import SETTLED_US, evict
+from gpusched_env.baselines.evict import SETTLED_US, evict, least_urgent
 from gpusched_env.baselines.pending import launchable_kernels
 from gpusched_env.baselines.priority_streams import stream_priorities
 from gpusched_env.baselines.ranges import Range, Ranges
-from gpusched_env.baselines.two_classes import least_urgent
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scenarios.set_up import SetUp

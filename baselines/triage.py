@@ -41,7 +41,7 @@ from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
-Hopeless = Literal["served", "last", "rejected"]
+LateJobs = Literal["served", "last", "rejected"]
 
 
 class Triage(RankedStreams):
@@ -54,7 +54,7 @@ class Triage(RankedStreams):
         "left": Range(0.0, 4.0),
         "worth": Range(0.0, 4000.0),
         "margin": Range(0.5, 3.0),
-        "hopeless": Choice(get_args(Hopeless)),
+        "hopeless": Choice(get_args(LateJobs)),
     }
 
     def __init__(
@@ -64,7 +64,7 @@ class Triage(RankedStreams):
         left: float = 0.5,
         worth: float = 0.0,
         margin: float = 1.0,
-        hopeless: Hopeless = "rejected",
+        hopeless: LateJobs = "rejected",
     ) -> None:
         """``depth``, ``others``: see :class:`~gpusched_env.baselines.ranked_streams.RankedStreams`.
 
@@ -77,8 +77,8 @@ class Triage(RankedStreams):
             InputError: no such choice, or a number is out of range.
         """
         super().__init__("one", depth, others)
-        if hopeless not in get_args(Hopeless):
-            raise InputError(f"triage: hopeless {hopeless!r}; must be {', '.join(get_args(Hopeless))}")
+        if hopeless not in get_args(LateJobs):
+            raise InputError(f"triage: hopeless {hopeless!r}; must be {', '.join(get_args(LateJobs))}")
         if not (left >= 0.0 and worth >= 0.0 and margin > 0.0):
             raise InputError(f"triage: left {left}, worth {worth}, margin {margin}; must be at least 0, 0, above 0")
         self._left, self._worth, self._margin, self._hopeless = left, worth, margin, hopeless

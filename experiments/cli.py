@@ -16,25 +16,15 @@ except ModuleNotFoundError as error:
     sys.exit(f"error: the command line needs {error.name}: pip install 'gpusched-env[experiments]'")
 
 from gpusched_env.errors import DeadlockError, GpuschedError
-from gpusched_env.experiments.commands import (
-    bench,
-    calibrate,
-    compare,
-    demo,
-    fuzz,
-    import_steps,
-    import_trace,
-    interference,
-    listings,
-    rank,
-    record,
-    reproduce,
-    results,
-    sweep,
-    train,
-    tune,
-    validate,
-)
+from gpusched_env.experiments.commands.compare import register_compare
+from gpusched_env.experiments.commands.demo import register_demo
+from gpusched_env.experiments.commands.fuzz import register_bench, register_fuzz
+from gpusched_env.experiments.commands.importing import register_import_steps, register_import_trace
+from gpusched_env.experiments.commands.listings import register_listings
+from gpusched_env.experiments.commands.rank import register_rank, register_results
+from gpusched_env.experiments.commands.recordings import register_calibrate, register_record, register_validate
+from gpusched_env.experiments.commands.reproduce import register_interference, register_reproduce
+from gpusched_env.experiments.commands.train import register_sweep, register_train, register_tune
 from gpusched_env.scenarios.games import load_room, places_of
 
 ADDRESS_SPACE_BYTES = 1 << 30
@@ -53,24 +43,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 # In this order, the groups of the help are.
-for group in (demo, compare, rank, tune, train, sweep):
-    group.register(app)
+for register in (register_demo, register_compare, register_rank, register_tune, register_train, register_sweep):
+    register(app)
 for place in places_of("command").values():
     load_room(place)(app)
-for group in (
-    import_steps,
-    import_trace,
-    listings,
-    reproduce,
-    record,
-    validate,
-    calibrate,
-    interference,
-    bench,
-    fuzz,
-    results,
+for register in (
+    register_import_steps,
+    register_import_trace,
+    register_listings,
+    register_reproduce,
+    register_record,
+    register_validate,
+    register_calibrate,
+    register_interference,
+    register_bench,
+    register_fuzz,
+    register_results,
 ):
-    group.register(app)
+    register(app)
 
 
 def _print_version(wanted: bool) -> None:

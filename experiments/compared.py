@@ -1,26 +1,25 @@
-"""What running several schedulers on the same seeds left behind, and the statistics over it."""
+"""What running several schedulers on the same seeds left behind: statistics over it, and data frames."""
 
 from __future__ import annotations
 
 import functools
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpusched_env.display.frame import frame, named
 from gpusched_env.display.words import counted
-from gpusched_env.episodes.cautions import cautions
-from gpusched_env.episodes.meeting import CostRange, demands, meeting_remark, some_alike_remark
+from gpusched_env.episodes.cautions import CostRange, cautions, demands, meeting_remark, some_alike_remark
+from gpusched_env.episodes.session import jobs_frame, kernels_frame
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.experiments.lib.alike import alike
-from gpusched_env.experiments.lib.episodes import Run
-from gpusched_env.experiments.lib.figures import Figure, figure_value, find_figure
-from gpusched_env.experiments.lib.labels import labels, legend
+from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, FigureSpec, figure_value, find_figure
+from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.lib.statistics import (
     Interval,
     PairedDifference,
@@ -29,9 +28,34 @@ from gpusched_env.experiments.lib.statistics import (
     paired_difference,
     pooled_percentile,
 )
-from gpusched_env.experiments.ranking.made import Made
+from gpusched_env.experiments.lib.trained import labels, legend
+from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.versions import versions
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
+
+def groups_of_equal_outcome(runs: Mapping[str, Sequence[Run]]) -> list[tuple[str, ...]]:
+    """Groups of schedulers, in the order of their first members.
+
+    Those of a group had the same seeds, completed the same jobs at the same times, and have the same figures, all of
+    them exactly; only the number of commands that led there may differ.
+
+    Args:
+        runs: by scheduler, the finished episodes.
+    """
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for scheduler, episodes in runs.items():
+        groups.setdefault(tuple(map(_outcome, episodes)), []).append(scheduler)
+    return [tuple(group) for group in groups.values()]
+
+
+def _outcome(run: Run) -> tuple[Any, ...]:
+    # Equal text is equal bits, and an undefined figure equals another.
+    figures = {name: value for name, value in run.metrics.as_dict().items() if name != "decisions"}
+    return run.seed, repr(figures), run.jobs.tobytes()
 
 
 @dataclass(frozen=True)
@@ -67,7 +91,7 @@ class ComparedRuns:
     """What it ran with and on."""
     named: frozenset[str] = frozenset()
     """Schedulers that their names stand for, which classes and objects have not."""
-    made: Made | None = None
+    made: Fingerprints | None = None
     """Hashes of what its episodes were made by, where it was read from a file."""
 
     @property
@@ -124,7 +148,7 @@ class ComparedRuns:
     @cached_property
     def groups(self) -> list[tuple[str, ...]]:
         """Schedulers by mean cost, the lowest first; those that came to the same, job by job, are one group."""
-        found = alike(self._by_scheduler)
+        found = groups_of_equal_outcome(self._by_scheduler)
         return sorted(found, key=lambda group: (math.isnan(cost := self._interval(group[0], "cost", None).mean), cost))
 
     @property
@@ -150,8 +174,10 @@ class ComparedRuns:
         busy = float(np.mean([run.metrics.utilisation for run in self.runs]))
         differences = [self.difference(scheduler).relative for scheduler in self.schedulers[1:]]
         if any(known(difference) for difference in differences):
-            alike = sum(math.isfinite(difference.mean) and not known(difference) for difference in differences)
-            remark = some_alike_remark(asked, self.label(self.schedulers[0]), alike, len(differences))
+            groups_of_equal_outcome = sum(
+                math.isfinite(difference.mean) and not known(difference) for difference in differences
+            )
+            remark = some_alike_remark(asked, self.label(self.schedulers[0]), groups_of_equal_outcome, len(differences))
         else:
             remark = meeting_remark(asked, busy, costs)
         return [*told, *filter(None, [remark])]
@@ -178,7 +204,7 @@ class ComparedRuns:
         """The episode whose kernels were recorded, if it finished."""
         return next((run for run in self.of(scheduler) if run.timeline is not None), None)
 
-    def values(self, scheduler: str, figure: Figure, tenant: int | None = None) -> list[float]:
+    def values(self, scheduler: str, figure: FigureSpec, tenant: int | None = None) -> list[float]:
         """One value a finished seed; ``tenant`` is a row of the scenario's tenants."""
         records = (r.metrics if tenant is None else r.metrics.tenants[tenant] for r in self.of(scheduler))
         return [figure_value(record, figure) for record in records]
@@ -222,3 +248,90 @@ class ComparedRuns:
             return mean_interval(self.values(scheduler, figure, row))
         jobs = (run.jobs[run.jobs[:, 0] == row] for run in self.of(scheduler))
         return pooled_percentile([mine[:, 4] - mine[:, 2] for mine in jobs], figure.percentile)
+
+
+DIFFERENCE = "cost_difference"
+"""Of the mean cost from that of the first scheduler, relative."""
+
+
+def frame_of_episodes(comparison: ComparedRuns) -> DataFrame:
+    """A row a scheduler, seed and tenant; ``cost_difference`` is from the first scheduler's cost on the same seed."""
+    baseline = {run.seed: run.metrics.cost for run in comparison.of(comparison.schedulers[0])}
+    cost, *others = GLOBAL_FIGURES
+    same = _same_as(comparison)
+    return frame(
+        [
+            {
+                "scheduler": run.scheduler,
+                "seed": run.seed,
+                cost.key: figure_value(run.metrics, cost),
+                DIFFERENCE: _relative(run.metrics.cost, baseline.get(run.seed)),
+                **{f.key: figure_value(run.metrics, f) for f in others},
+                "tenant": tenant.name,
+                **{f.key: figure_value(tenant, f) for f in TENANT_FIGURES},
+                "same_as": same[run.scheduler],
+                "clairvoyant": run.scheduler in comparison.clairvoyant,
+            }
+            for scheduler in comparison.by_cost
+            for run in comparison.of(scheduler)
+            for tenant in run.metrics.tenants
+        ]
+    )
+
+
+def frame_of_schedulers(comparison: ComparedRuns) -> DataFrame:
+    """A row a scheduler, tenant (none: the whole GPU) and figure, with its interval over seeds."""
+    same = _same_as(comparison)
+    rows: list[dict[str, Any]] = []
+    for name in comparison.by_cost:
+        cost, *others = (((None, f.key), comparison.interval(name, f.key)) for f in GLOBAL_FIGURES)
+        of_tenants = [
+            ((tenant, f.key), comparison.interval(name, f.key, tenant))
+            for tenant in comparison.tenants
+            for f in TENANT_FIGURES
+        ]
+        difference = ((None, DIFFERENCE), comparison.difference(name).relative)
+        rows += [
+            {"scheduler": name, "tenant": tenant, "figure": figure, **interval.as_dict(), "same_as": same[name]}
+            for (tenant, figure), interval in (cost, difference, *others, *of_tenants)
+        ]
+    return frame(rows)
+
+
+def frame_of_jobs(comparison: ComparedRuns) -> DataFrame:
+    """Completed jobs of all episodes."""
+    runs = [run for scheduler in comparison.by_cost for run in comparison.of(scheduler)]
+    return _joined(comparison, [(run, jobs_frame(comparison.problem, run.jobs)) for run in runs])
+
+
+def frame_of_kernels(comparison: ComparedRuns) -> DataFrame:
+    """Finished kernels of the seed whose kernels were recorded.
+
+    Raises:
+        InputError: none was.
+    """
+    recorded = [run for run in map(comparison.recorded, comparison.by_cost) if run is not None]
+    if not recorded:
+        raise InputError("kernels were not recorded: compare(..., record='kernels')")
+    parts = [(r, kernels_frame(comparison.problem, r.timeline)) for r in recorded if r.timeline is not None]
+    return _joined(comparison, parts)
+
+
+def _same_as(comparison: ComparedRuns) -> dict[str, str]:
+    """By scheduler, the first of those that came to the same."""
+    return {name: group[0] for group in comparison.groups for name in group}
+
+
+def _relative(cost: float, baseline: float | None) -> float:
+    return cost / baseline - 1.0 if baseline else np.nan
+
+
+def _joined(comparison: ComparedRuns, parts: list[tuple[Run, DataFrame]]) -> DataFrame:
+    """Frames of episodes below each other, with scheduler and seed in front."""
+    from pandas import concat
+
+    names = comparison.by_cost
+    for run, part in parts:
+        part.insert(0, "scheduler", named(np.full(len(part), names.index(run.scheduler)), names))
+        part.insert(1, "seed", run.seed)
+    return concat([part for _, part in parts], ignore_index=True)

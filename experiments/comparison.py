@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments import compared
 from gpusched_env.experiments.compared import ComparedRuns
-from gpusched_env.experiments.lib import comparison_frames
 from gpusched_env.experiments.lib.terminal import as_text
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Comparison(ComparedRuns):
         """
         if of not in get_args(FrameOf):
             raise InputError(f"no frame of {of!r}; {did_you_mean(of, get_args(FrameOf))}")
-        made: DataFrame = getattr(comparison_frames, of)(self)
+        made: DataFrame = getattr(compared, f"frame_of_{of}")(self)
         return made
 
     def save(self, folder: Path | str, *, traces: bool = False, overwrite: bool = False) -> list[str]:

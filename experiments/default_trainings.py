@@ -23,10 +23,10 @@ import typer
 from gpusched_env.agents.files import replacing
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import RESULT, VALIDATION, LearningCurve, made_by
-from gpusched_env.experiments.games.registry import game_of
+from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.lib.files import as_stored
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.ranking.made import Made, check_together
+from gpusched_env.experiments.ranking.made import Fingerprints, check_together
 from gpusched_env.reading import decoded, read_bytes, unzipped
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import scenario_names
@@ -52,7 +52,7 @@ class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
     decisions: int
     complete: bool
     """Or ended by the limit."""
-    made: Made = Made()
+    made: Fingerprints = Fingerprints()
     """Hashes of what made the training."""
 
     @property
@@ -80,7 +80,7 @@ def found_in(folder: Path, name: str) -> DefaultTraining | None:
         best_after=best.timesteps,
         decisions=curve.validations[-1].timesteps,
         complete=(folder / RESULT).is_file(),
-        made=msgspec.convert(made_by(folder), Made),
+        made=msgspec.convert(made_by(folder), Fingerprints),
     )
 
 

@@ -10,15 +10,13 @@ import msgspec
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.files import refuse_existing, write_file
-from gpusched_env.experiments.record.cache import CACHE
-from gpusched_env.experiments.record.rows import read_lines
+from gpusched_env.experiments.record.rows import CACHE, read_lines
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import decoded
 from gpusched_env.workload.importers import WorkloadSummary, summarise
 from gpusched_env.workload.importers import import_trace as read_trace
-from gpusched_env.workload.importers.cache import CacheRow, with_cache
-from gpusched_env.workload.importers.selection import Selection
-from gpusched_env.workload.importers.serial import with_serial_times
+from gpusched_env.workload.importers.combining import CacheRow, with_cache, with_serial_times
+from gpusched_env.workload.importers.recording import Selection
 from gpusched_env.workload.workload import encode_workload
 
 

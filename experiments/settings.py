@@ -12,7 +12,7 @@ from gpusched_env.reading import parse_yaml
 from gpusched_env.scenarios.scenario import Scenario, override
 
 
-def parsed(settings: Sequence[str]) -> list[tuple[str, Any]]:
+def parse_settings(settings: Sequence[str]) -> list[tuple[str, Any]]:
     """Keys and values of settings ``KEY=VALUE``; values are YAML.
 
     Raises:
@@ -40,10 +40,10 @@ def apply_settings(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     Raises:
         InputError: no ``=``, a path that leads nowhere, or a value that does not validate.
     """
-    return replaced(scenario, parsed(settings), "--set")
+    return replace_fields(scenario, parse_settings(settings), "--set")
 
 
-def replaced(scenario: Scenario, changes: Sequence[tuple[str, Any]], option: str) -> Scenario:
+def replace_fields(scenario: Scenario, changes: Sequence[tuple[str, Any]], option: str) -> Scenario:
     """``scenario`` with the fields at these paths replaced; ``option`` is named in errors.
 
     Raises:

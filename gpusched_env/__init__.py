@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from gpusched_env.devices import make_device
     from gpusched_env.envs.env import GpuSchedulingEnv
     from gpusched_env.episodes.metrics import episode_metrics
-    from gpusched_env.experiments.api import make_scheduler, run_episode
-    from gpusched_env.experiments.compare import compare, evaluate
+    from gpusched_env.experiments.compare import compare, evaluate, make_scheduler, run_episode
     from gpusched_env.experiments.importing import import_trace
-    from gpusched_env.experiments.load_curve.load import load_sweep
+    from gpusched_env.experiments.load_curve.curve import load_sweep
     from gpusched_env.experiments.ranking.run import rank
     from gpusched_env.experiments.report.load import load_comparison
     from gpusched_env.scenarios.building import build_problem
@@ -53,12 +52,12 @@ _HOMES = {
     "evaluate": "gpusched_env.experiments.compare",
     "import_trace": "gpusched_env.experiments.importing",
     "load_comparison": "gpusched_env.experiments.report.load",
-    "load_sweep": "gpusched_env.experiments.load_curve.load",
+    "load_sweep": "gpusched_env.experiments.load_curve.curve",
     "load_scenario": "gpusched_env.scenarios.scenario",
     "make_device": "gpusched_env.devices",
-    "make_scheduler": "gpusched_env.experiments.api",
+    "make_scheduler": "gpusched_env.experiments.compare",
     "rank": "gpusched_env.experiments.ranking.run",
-    "run_episode": "gpusched_env.experiments.api",
+    "run_episode": "gpusched_env.experiments.compare",
     "scenario_names": "gpusched_env.scenarios.scenario",
 }
 

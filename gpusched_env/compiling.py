@@ -6,8 +6,10 @@
 * :func:`cached` and :func:`cached_callback` are for compiled functions that Python calls. The others end up in these,
   and need no cache of their own.
 
-Compiled functions write into arrays that they are given, and neither make nor return any. So Numba's reference counting
-is off: on arrays it takes a tenth to a quarter of a step's time, on the records of the device two thirds. The exception
+Compiled functions write into arrays that they are given, and neither make nor return any. So Numba's reference
+counting
+is off: on arrays it takes a tenth to a quarter of a step's time, on the records of the device two thirds. The
+exception
 says ``_nrt=True``.
 
 Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of
@@ -20,11 +22,14 @@ faults. Such builds are kept beside the usual ones.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import re
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -33,7 +38,7 @@ from numba.extending import register_jitable
 
 from gpusched_env.caching import KeptFunctions
 from gpusched_env.closure import ROOT, closure, modules_of
-from gpusched_env.numba_internals import PartCompiler, WholeCompiler, callback, keep_in
+from gpusched_env.numba_internals import PartCompiler, WholeCompiler, callback, event, keep_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -155,3 +160,34 @@ def _digest(files: list[Path]) -> bytes:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
     return digest.digest()
+
+
+@contextlib.contextmanager
+def notice_compilation(what: str) -> Iterator[None]:
+    """Say on stderr what is being compiled, if the block compiles anything and that takes more than a second."""
+    listener = _Notice(f"gpusched: compiling {what} (about half a minute, once after an installation) ...\n")
+    with event.install_listener("numba:compile", listener):
+        try:
+            yield
+        finally:
+            listener.stop()
+
+
+class _Notice(event.Listener):
+    """Writes a text a second after the first compilation began. What is read from the cache is no compilation."""
+
+    def __init__(self, text: str) -> None:
+        self._timer = threading.Timer(1.0, lambda: sys.stderr.write(text))
+        self._timer.daemon = True
+        self._begun = False
+
+    def on_start(self, event: object) -> None:
+        if not self._begun:
+            self._begun = True
+            self._timer.start()
+
+    def on_end(self, event: object) -> None:
+        """The first of many compilations may take less than a second."""
+
+    def stop(self) -> None:
+        self._timer.cancel()

@@ -110,7 +110,7 @@ def test_there_is_no_other_cache() -> None:
     package = Path(gpusched_env.__file__).parent
     folders = [package, *(package / name for name in ("agents", "baselines", "experiments"))]
     sources = {path.relative_to(package) for folder in folders for path in folder.rglob("*.py")}
-    assert Path("agents/forward.py") in sources
+    assert Path("agents/exported.py") in sources
     assert not {path for path in sources if "cache=True" in (package / path).read_text()}
 
 

@@ -26,7 +26,7 @@ from gpusched_env.hardware.specs import (
     Timing,
 )
 from gpusched_env.scenarios import catalogue
-from gpusched_env.workload.importers.execution_trace import read_execution_trace
+from gpusched_env.workload.importers.pytorch import read_execution_trace
 from gpusched_env.workload.importers.recording import UNPROFILED, check_unprofiled
 from gpusched_env.workload.workload import read_workload
 
@@ -34,7 +34,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def blocks(page: str, language: str) -> list[str]:
-    text = catalogue.document() if page == "scenarios.md" else (DOCS / page).read_text(encoding="utf-8")
+    text = catalogue.scenarios_page() if page == "scenarios.md" else (DOCS / page).read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 

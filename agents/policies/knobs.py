@@ -1,20 +1,20 @@
-"""The knob rule: linear functions that say how long a training sleeps and how many SMs it has beside services.
+"""The knob rule: how long a training sleeps and how many SMs it has beside services.
 
-For decisions that stand for an interval and are about knobs. Each tenant without an objective gets
-
-1. a pause: the one on offer whose number, from 0 for none to 7 for the longest, is next to ``pause . terms``
-   (:data:`~gpusched_env.envs.action_fields.PAUSES`, each about twice the one before);
-2. a share: ``share . terms`` quarters of the SMs more than it has, rounded, up to the last SM. A new share takes a
-   restart, so that it changes when there is reason for at least half a quarter.
-
-The service that the terms are about is the one whose turnarounds are longest beside its objective. With all weights 0
-nothing is held back: that is where a search begins. :mod:`gpusched_env.agents.knobs` computes the terms from an
-observation.
+What it reads, and the rule in compiled code.
 """
 
 from __future__ import annotations
 
 import enum
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import called
+from gpusched_env.envs.action_fields import PAUSES, QUARTERS
+from gpusched_env.envs.encoding import COUNT_HALF, LOG_SCALE, Bools
+from gpusched_env.envs.features import TenantFeature
 
 
 class PauseTerm(enum.IntEnum):
@@ -34,7 +34,7 @@ class PauseTerm(enum.IntEnum):
     """``ln x - 1`` of its own time alone, in times of the objective."""
 
 
-class ShareTerm(enum.IntEnum):
+class SmShareTerm(enum.IntEnum):
     """Columns of ``share``, likewise."""
 
     ONE = 0
@@ -49,5 +49,115 @@ READS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Columns of an observation that the rule reads, by name: others may come and go."""
 
-SHAPES: dict[str, tuple[int, ...]] = {"pause": (len(PauseTerm),), "share": (len(ShareTerm),)}
+SHAPES: dict[str, tuple[int, ...]] = {"pause": (len(PauseTerm),), "share": (len(SmShareTerm),)}
 """Weights by name."""
+
+
+Singles = NDArray[np.float32]
+
+SHARE_AT = len(PauseTerm)
+"""Where the weights ``share`` begin; ``pause`` comes first."""
+LONGEST = len(PAUSES) - 1
+WHOLE = len(QUARTERS)
+UP_TO_LAST = len(QUARTERS) - 1
+"""A tenant's sizes below a whole GPU come twice: from the first SM on, then up to the last."""
+
+
+@called
+def knob_numbers(
+    partitions: int, throttles_after: int, throttles: int, weights: Singles, tenants: Singles, mask: Bools, out: Singles
+) -> None:
+    """Write one number an action.
+
+    Args:
+        partitions: actions of a tenant that set its SMs, the first ones; 0: there are none.
+        throttles_after: actions of a tenant that come before those that set its pause.
+        throttles: these.
+        weights: ``pause``, then ``share``.
+        tenants: of the observation.
+        mask: legal actions.
+        out: written.
+    """
+    out[:] = -1.0
+    out[0] = 0.0
+    slots = tenants.shape[0]
+    service = _worst(tenants)
+    if service < 0:
+        return
+    latency = _near(_of_slo(tenants[service], TenantFeature.MEAN_SLOWDOWN)) - 2.0
+    slo_us = _microseconds(tenants[service, TenantFeature.SLO])
+    for tenant in range(slots):
+        row = tenants[tenant]
+        if row[TenantFeature.PRESENT] < 0.5 or row[TenantFeature.HAS_SLO] > 0.5:
+            continue
+        price = 1.0 + math.log(max(_ratio(row[TenantFeature.EARNS]), 1e-3))
+        length = math.log(max(_microseconds(row[TenantFeature.ALONE]), 1.0) / slo_us) - 1.0
+        pause = _pause_terms(weights, tenants[service], latency, price, length)
+        action = 1 + slots * throttles_after + tenant * throttles + _round(pause, LONGEST)
+        if mask[action]:
+            out[action] = 1.0
+        if partitions == 0:
+            continue
+        quarters = (
+            math.floor(WHOLE * row[TenantFeature.PARTITION_SMS] + 0.5)
+            + weights[SHARE_AT + SmShareTerm.ONE]
+            + weights[SHARE_AT + SmShareTerm.LATENCY] * latency
+            + weights[SHARE_AT + SmShareTerm.PRICE] * price
+        )
+        action = 1 + tenant * partitions + UP_TO_LAST + max(1, _round(quarters, WHOLE)) - 1
+        if mask[action]:
+            out[action] = 2.0
+
+
+@called
+def _worst(tenants: Singles) -> int:
+    """Row of the service whose turnarounds are longest beside its objective; -1: there is none."""
+    found, most = -1, -1.0
+    for tenant in range(tenants.shape[0]):
+        if tenants[tenant, TenantFeature.HAS_SLO] > 0.5:
+            latency = _of_slo(tenants[tenant], TenantFeature.MEAN_SLOWDOWN)
+            if latency > most:
+                found, most = tenant, latency
+    return found
+
+
+@called
+def _pause_terms(weights: Singles, service: Singles, latency: float, price: float, length: float) -> float:
+    jobs = COUNT_HALF * _ratio(service[TenantFeature.JOBS])
+    slo_us = _microseconds(service[TenantFeature.SLO])
+    queue = jobs * _microseconds(service[TenantFeature.ALONE]) / slo_us
+    return float(
+        weights[PauseTerm.ONE]
+        + weights[PauseTerm.LATENCY] * latency
+        + weights[PauseTerm.LAST] * (_near(_of_slo(service, TenantFeature.LAST_SLOWDOWN)) - 2.0)
+        + weights[PauseTerm.QUEUE] * _near(queue)
+        + weights[PauseTerm.PRICE] * price
+        + weights[PauseTerm.LENGTH] * length
+    )
+
+
+@called
+def _of_slo(row: Singles, slowdown: int) -> float:
+    """Of a column of slowdowns the turnaround in times of the objective."""
+    return _ratio(row[slowdown]) * _microseconds(row[TenantFeature.ALONE]) / _microseconds(row[TenantFeature.SLO])
+
+
+@called
+def _near(x: float) -> float:
+    return 4.0 * x / (1.0 + x)
+
+
+@called
+def _microseconds(log: float) -> float:
+    return math.expm1(log * LOG_SCALE)
+
+
+@called
+def _ratio(saturated: float) -> float:
+    """``x`` of ``x / (1 + x)``."""
+    return saturated / (1.0 - min(saturated, 0.9999))
+
+
+@called
+def _round(value: float, most: int) -> int:
+    return int(min(max(math.floor(value + 0.5), 0.0), most))

@@ -1,4 +1,4 @@
-"""Policies that are older than some columns of observations: what they have never seen has no part in what they do."""
+"""Columns of observations that a policy has never seen: they have no part in what it does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.features import PendingFeature, RunningFeature
 
 Columns = Mapping[str, Sequence[str]]
@@ -54,3 +55,10 @@ def _inputs(columns: Columns) -> tuple[list[tuple[str, str]], list[tuple[str, st
     tenants = [("tenants", name) for name in columns["tenants"]]
     device = [("device", name) for name in columns["device"]]
     return pending + tenants + running, device + running
+
+
+def unseen(layout: ActionFields) -> str:
+    """What decisions are about that stands in such a table: ``knobs`` or ``budgets``; empty: nothing."""
+    if layout.knobs:
+        return "knobs"
+    return "budgets" if layout.budgets else ""

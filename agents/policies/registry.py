@@ -79,7 +79,7 @@ def policy_of(algo: str, name: str, layout: ActionLayout) -> tuple[type[BasePoli
     """A policy as the constructor of an algorithm of stable-baselines3 takes it.
 
     ``mlp``: two hidden layers on all columns in a row; its slots cannot be more or fewer later. ``slots``: one
-    token a pending slot (:mod:`gpusched_env.agents.policies.slot_network`), for any number of tenants.
+    token a pending slot (:mod:`gpusched_env.agents.policies.slots`), for any number of tenants.
 
     Args:
         algo: one of :data:`MLP`.

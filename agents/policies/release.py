@@ -1,19 +1,17 @@
-"""The release rule: a linear function that says which launch of a window goes next, and which is held back.
+"""The release rule: which launch of a window goes next, and which is held back.
 
-For each launchable launch, with the weights of its situation: ``1 + value . terms``. At most 0 means that it is held
-back; of the others the one with the greatest value is launched, and of equals the oldest. With all weights 0 that is
-release in order: the oldest launch that can go goes, behind what it waits for if it must. What is held back can go
-elsewhere once the ends of all that it waits for are known.
-
-As in the rule of co-location (:mod:`gpusched_env.agents.policies.rule`), terms are near -2 to 2, and the weights are
-few enough to read and to search without gradients. A duration of ``t`` us counts as ``4 ln(1 + t) / ln(1 + 10^6)``.
-There are no terms of how far the program is and how much is ready: searched with them, the rule fitted the graphs of
-its training better and others worse. :mod:`gpusched_env.agents.release` computes the terms from an observation.
+What it reads, and the rule in compiled code.
 """
 
 from __future__ import annotations
 
 import enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import called
+from gpusched_env.envs.features import PendingFeature
 
 
 class ReleaseColumn(enum.IntEnum):
@@ -50,3 +48,43 @@ READS: dict[str, tuple[str, ...]] = {
 
 SHAPES: dict[str, tuple[int, ...]] = {"value": (len(ReleaseColumn), len(ReleaseTerm))}
 """Weights by name."""
+
+
+Singles = NDArray[np.float32]
+
+VALUE_SHAPE = (len(ReleaseTerm), len(ReleaseColumn))
+"""Of the weights ``value``, transposed."""
+SOME = 8.0
+"""Launches that count as 1."""
+
+
+@called
+def release_numbers(launches: int, weights: Singles, pending: Singles, tenants: int, out: Singles) -> None:
+    """Write one number an action.
+
+    Args:
+        launches: actions of a pending slot; the first one is what the rule takes.
+        weights: ``value``, transposed.
+        pending: of the observation.
+        tenants: rows of tenants, each of which has as many of ``pending``.
+        out: written.
+    """
+    value = weights.reshape(VALUE_SHAPE)
+    out[:] = -1.0
+    out[0] = 0.0
+    lookahead = pending.shape[0] // tenants
+    for place in range(pending.shape[0]):
+        row = pending[place]
+        if row[PendingFeature.LAUNCHABLE] < 0.5:
+            continue
+        where = ReleaseColumn.BEHIND.value if row[PendingFeature.UPSTREAM] > 0.0 else ReleaseColumn.FREE.value
+        out[1 + place * launches] = (
+            1.0
+            + value[ReleaseTerm.ONE, where]
+            + value[ReleaseTerm.DURATION, where] * 4.0 * row[PendingFeature.PROFILED]
+            + value[ReleaseTerm.QUEUED, where] * 4.0 * row[PendingFeature.QUEUED]
+            + value[ReleaseTerm.BETWEEN, where] * 4.0 * row[PendingFeature.BETWEEN]
+            + value[ReleaseTerm.DEPENDENTS, where] * 2.0 * row[PendingFeature.DEPENDENTS]
+            + value[ReleaseTerm.AGE, where] * (place % lookahead) / SOME
+            + value[ReleaseTerm.SMS, where] * row[PendingFeature.SMS]
+        )

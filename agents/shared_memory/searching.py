@@ -19,9 +19,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.shared_memory.learned import read_weights
-from gpusched_env.agents.shared_memory.playing import mix_problem, play_mixes
-from gpusched_env.agents.shared_memory.rule import HIDDEN, INPUTS, WEIGHTS, Singles
+from gpusched_env.agents.shared_memory.learned import (
+    HIDDEN,
+    INPUTS,
+    WEIGHTS,
+    Singles,
+    mix_problem,
+    play_mixes,
+    read_weights,
+)
 from gpusched_env.scenarios.problem import Problem
 
 SIGMA: Final = 0.5
@@ -37,7 +43,7 @@ SPARES: Final = (0.0, 0.15, 0.3)
 FACTORS: Final = (1.0, 1.6)
 """What :func:`adjust` tries."""
 SPARE: Final = 5
-"""Input of :func:`~gpusched_env.agents.shared_memory.rule.inputs`: time to spare over what a frame needs."""
+"""Input of :func:`~gpusched_env.agents.shared_memory.learned.inputs`: time to spare over what a frame needs."""
 UNIT: Final = 10.0
 """Cost, ms of a core, that is added to a fixed budget's before one is divided by it: some mixes need no budget."""
 

@@ -36,10 +36,10 @@ from gpusched_env.agents.training.folder import (
 from gpusched_env.agents.training.trainer import trainer_of
 from gpusched_env.errors import InputError
 from gpusched_env.reading import decoded, read_bytes
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Watch
+    from gpusched_env.agents.training.validation import OnProgress
 
 IMITATES = ("maskable-ppo", "ppo", "a2c")
 """Algorithms that can begin with an imitation: their policy gives a probability to each action of a single decision."""
@@ -81,7 +81,7 @@ def train(
     provenance: Mapping[str, Any] | None = None,
     resume: bool = False,
     trust: bool = False,
-    watch: Watch | None = None,
+    watch: OnProgress | None = None,
     checkpoints: bool = True,
 ) -> Trained:
     """Train into the folder ``out``.
@@ -141,19 +141,19 @@ def _carry_out(
     costs: dict[str, float],
     noted: dict[str, Any],
     state: dict[str, Any] | None,
-    watch: Watch | None,
+    watch: OnProgress | None,
     saves: bool,
 ) -> Trained:
     """Train from a state, or from the start; ``costs`` are those of baselines."""
     import torch
 
-    from gpusched_env.agents.training.validation import Course
+    from gpusched_env.agents.training.validation import TrainingRun
 
     (out / RESULT).unlink(missing_ok=True)
     torch.set_num_threads(config.threads)
     write_config(config, noted, out / CONFIG)
     trainer = trainer_of(config.scenario)
-    course = Course(
+    course = TrainingRun(
         config,
         out,
         trainer.judge(config),

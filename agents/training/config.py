@@ -29,11 +29,11 @@ DEFAULTS = Path(__file__).with_name("defaults.yaml")
 """By scenario: what a training of it is unless told otherwise."""
 
 
-class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CheckedStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Named values that are checked."""
 
 
-class EvolutionSettings(Values, frozen=True, kw_only=True):
+class EvolutionSettings(CheckedStruct, frozen=True, kw_only=True):
     """CMA-ES (:mod:`gpusched_env.agents.training.evolution`)."""
 
     population: Annotated[int, Meta(ge=4)] = 16
@@ -48,7 +48,7 @@ class EvolutionSettings(Values, frozen=True, kw_only=True):
     (``alone.spare``). The others stay as they are at first; ``None``: all."""
 
 
-class RolloutSettings(Values, frozen=True, kw_only=True):
+class RolloutSettings(CheckedStruct, frozen=True, kw_only=True):
     """Rollouts (:mod:`gpusched_env.agents.training.rollouts`)."""
 
     episodes: Count = 2
@@ -69,7 +69,7 @@ class RolloutSettings(Values, frozen=True, kw_only=True):
     """What departing from the plan has to gain by the fit, in multiples of the mean weight."""
 
 
-class DistillationSettings(Values, frozen=True, kw_only=True):
+class DistillationSettings(CheckedStruct, frozen=True, kw_only=True):
     """Distillation (:mod:`gpusched_env.agents.training.distillation`)."""
 
     learning_rate: Positive = 3e-3
@@ -87,7 +87,7 @@ class DistillationSettings(Values, frozen=True, kw_only=True):
     GPU. Chosen on training workloads, of 0, 0.02, 0.05 and 0.1."""
 
 
-class Settings(Values, frozen=True, kw_only=True):
+class Settings(CheckedStruct, frozen=True, kw_only=True):
     """What all algorithms of stable-baselines3 have."""
 
     learning_rate: Positive = 3e-4
@@ -154,7 +154,7 @@ SETTINGS: dict[str, type[Settings] | type[EvolutionSettings] | type[RolloutSetti
 """By algorithm."""
 
 
-class Imitation(Values, frozen=True, kw_only=True):
+class Imitation(CheckedStruct, frozen=True, kw_only=True):
     """A warm start: first do as a hand-written scheduler does."""
 
     scheduler: str
@@ -168,7 +168,7 @@ class Imitation(Values, frozen=True, kw_only=True):
     learning_rate: Positive = 1e-3
 
 
-class Randomise(Values, frozen=True, kw_only=True):
+class Randomise(CheckedStruct, frozen=True, kw_only=True):
     """What is drawn anew for each episode."""
 
     rates: tuple[Positive, Positive] | None = None
@@ -235,7 +235,7 @@ class Training(Protocol):
         ...
 
 
-class TrainingConfig(Values, frozen=True, kw_only=True):
+class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
     """One training, from the first step to the last."""
 
     scenario: Scenario

@@ -30,19 +30,17 @@ from torch import Tensor
 from torch.nn.functional import mse_loss, smooth_l1_loss
 from torch.nn.utils import clip_grad_norm_
 
-from gpusched_env.agents.export import exported
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.model_file import Decide
+from gpusched_env.agents.model_file import Decide, exported
 from gpusched_env.agents.policies.registry import DISTILLATION, OPENS_AS
-from gpusched_env.agents.policies.serve import Way
+from gpusched_env.agents.policies.serve import ALONE, BESIDE, MOST_LOST, Way
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, write_policy
-from gpusched_env.agents.serve import ALONE, BESIDE, MOST_LOST
 from gpusched_env.agents.training.config import PpoSettings, TrainingConfig
 from gpusched_env.agents.training.environments import training_env
 from gpusched_env.agents.training.folder import BEST, BOARD, EXPORTED, FINAL
 from gpusched_env.agents.training.learning import model_state, new_model, restore
-from gpusched_env.agents.training.validation import Course, policy_decider
+from gpusched_env.agents.training.validation import TrainingRun, policy_decider
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.envs.observations import Observation
@@ -63,7 +61,7 @@ FUTURES = [TenantFeature.AHEAD, TenantFeature.AHEAD_ALONE]
 """Columns that the search goes by and the network does not see, by :class:`~gpusched_env.agents.policies.serve.Way`."""
 
 
-def distil(course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> int:
+def distil(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> int:
     """Train until the configured number of decisions is reached, or the watcher ends it; returns their number.
 
     ``state``: of the checkpoint to go on from.
@@ -103,7 +101,7 @@ def savings(observations: Observation, layout: ActionLayout, margin: float) -> F
 class Distillation:
     """One training by distillation."""
 
-    def __init__(self, course: Course, config: TrainingConfig) -> None:
+    def __init__(self, course: TrainingRun, config: TrainingConfig) -> None:
         self._course, self._config, self._settings = course, config, config.settings
         as_ppo = msgspec.structs.replace(
             config,

@@ -20,11 +20,10 @@ from gpusched_env.envs.vector_arguments import SampleScenario
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.load import faster
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scenarios.set_up import SetUp, set_up
-from gpusched_env.scenarios.variants import scenario_variants, variant_changes
+from gpusched_env.scenarios.variants import faster_arrivals, scenario_variants, variant_changes
 
 TRAINING_SEED = 10_000_000
 """First seed of the first episodes of a training with seed 0; later episodes draw theirs."""
@@ -240,7 +239,7 @@ def _with_rates(
     found = {}
     for tenant in variant.tenants:
         factor = math.exp(rng.uniform(math.log(low), math.log(high)))
-        arrivals = msgspec.to_builtins(faster(tenant.arrivals, factor))
+        arrivals = msgspec.to_builtins(faster_arrivals(tenant.arrivals, factor))
         found[tenant.name] = {**changes.get(tenant.name, {}), "arrivals": arrivals}
     return found
 

@@ -10,14 +10,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.game_policy import GamePolicyInfo, write_game_policy
 from gpusched_env.agents.policies.sizes import Shapes
-from gpusched_env.agents.policy_file import Weights
+from gpusched_env.agents.policy_file import GamePolicyInfo, Weights, write_game_policy
 from gpusched_env.agents.training.environments import SEEDS_EACH, TRAINING_SEED
 from gpusched_env.agents.training.evolution import Evolution
 from gpusched_env.agents.training.folder import EXPORTED
-from gpusched_env.agents.training.game_training import GameTraining
-from gpusched_env.agents.training.validation import Course
+from gpusched_env.agents.training.trainer import GameTraining
+from gpusched_env.agents.training.validation import TrainingRun
 from gpusched_env.versions import versions
 
 P = TypeVar("P")
@@ -61,7 +60,7 @@ class GameEvolution(Evolution):
     """Of the files of its policies."""
     SHAPES: ClassVar[Shapes]
 
-    def __init__(self, course: Course, config: GameTraining, state: dict[str, Any] | None) -> None:
+    def __init__(self, course: TrainingRun, config: GameTraining, state: dict[str, Any] | None) -> None:
         super().__init__(course, self.SHAPES, None, state)
         self._config = config
 
@@ -78,7 +77,9 @@ class GameEvolution(Evolution):
         return {}
 
 
-def keep_game_policy(course: Course, kind: type[GamePolicyInfo], timesteps: int, weights: Weights, **told: Any) -> None:
+def keep_game_policy(
+    course: TrainingRun, kind: type[GamePolicyInfo], timesteps: int, weights: Weights, **told: Any
+) -> None:
     """Write the policy of a training; ``kind``: of the file; ``told``: fields that only files of that kind have."""
     info = kind(
         algorithm=course.config.algo,

@@ -25,7 +25,7 @@ from gpusched_env.agents.training.environments import (
     shaping_of,
     training_scenarios,
 )
-from gpusched_env.envs.actions import ActionLayout, spelt_out
+from gpusched_env.envs.actions import ActionLayout, explicit_launch
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.observations import Observation
 from gpusched_env.episodes.session import begin
@@ -34,9 +34,9 @@ from gpusched_env.planning.dispatcher import HasFirst, serve_first
 from gpusched_env.planning.outlook import outlook_of
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.set_up import set_up_of
-from gpusched_env.scenarios.stream import Stream
+from gpusched_env.scenarios.tenant_program import Stream
 from gpusched_env.scheduling.commands import Command, Launch, Reject
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.view import View
 
 Policy = ActorCriticPolicy | MaskableActorCriticPolicy
@@ -244,7 +244,7 @@ def _serving(scheduler: Scheduler, view: View, env: GpuSchedulingEnv) -> int | N
 def _on_offer(command: Command, view: View, streams: Sequence[Stream], layout: ActionLayout) -> Command:
     """``command`` with the nearest stream priority that agents can choose."""
     if isinstance(command, Launch):
-        command = spelt_out(command, view, streams)
+        command = explicit_launch(command, view, streams)
         wanted = command.priority or 0
         return replace(command, priority=min(layout.stream_priorities, key=lambda priority: abs(priority - wanted)))
     return command

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.policies.new_columns import unseen
 from gpusched_env.agents.policies.registry import DISTILLATION, MLP, ROLLOUTS, RULES, SEARCH
-from gpusched_env.agents.policies.unseen import unseen
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env, training_layout
 from gpusched_env.agents.training.trainer import Trainer
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 
 if TYPE_CHECKING:
     from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
-    from gpusched_env.agents.training.validation import Course, Judge
+    from gpusched_env.agents.training.validation import Judge, TrainingRun
 
 
 class KernelTrainer:
@@ -46,7 +46,7 @@ class KernelTrainer:
         if config.policy in RULES:
             shapes = RULES[config.policy].of(layout).shapes(layout)
             if config.algo == SEARCH:
-                from gpusched_env.agents.training.rules import searched_weights
+                from gpusched_env.agents.training.evolution import searched_weights
 
                 searched_weights(config, shapes)
 
@@ -57,7 +57,7 @@ class KernelTrainer:
 
     def learn(
         self,
-        course: Course,
+        course: TrainingRun,
         config: TrainingConfig,
         teacher: Callable[[], Scheduler] | None,
         state: dict[str, Any] | None,
@@ -85,12 +85,11 @@ def _check_first_weights(config: TrainingConfig, env: Sb3VecEnv) -> None:
     Raises:
         InputError: why not.
     """
-    from gpusched_env.agents.training.first_weights import begin_with
-    from gpusched_env.agents.training.learning import new_model
+    from gpusched_env.agents.training.learning import begin_with, new_model
 
     assert config.begin_with is not None, "asked before"
     if config.algo == SEARCH:
-        from gpusched_env.agents.training.rules import first_weights
+        from gpusched_env.agents.training.evolution import first_weights
 
         first_weights(config)
         return

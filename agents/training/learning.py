@@ -1,13 +1,9 @@
-"""Training with an algorithm of stable-baselines3 or sb3-contrib.
-
-Checkpoints are exact: a training that goes on from one ends with the same weights, bit by bit, as one that was never
-stopped (on the CPU, with one thread). They are taken between two rollouts. Besides the model and its optimiser they
-have the episodes that were under way, a replay buffer, every random number generator, and what the logger has gathered.
-"""
+"""Training with an algorithm of stable-baselines3 or sb3-contrib, from random weights or those of a trained policy."""
 
 from __future__ import annotations
 
 import random
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,27 +16,83 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
-from gpusched_env.agents.export import EXPORTED as CAN_EXPORT
-from gpusched_env.agents.export import exported
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.files import replacing
-from gpusched_env.agents.model_file import ALGORITHMS, Decide, torch_decider
+from gpusched_env.agents.model_file import ALGORITHMS, Decide, exported, torch_decider
+from gpusched_env.agents.model_file import EXPORTED as CAN_EXPORT
+from gpusched_env.agents.policies.new_columns import unseen
 from gpusched_env.agents.policies.registry import policy_of
 from gpusched_env.agents.policies.slots import SlotActorCritic
-from gpusched_env.agents.policies.unseen import unseen
-from gpusched_env.agents.policy_file import write_policy
+from gpusched_env.agents.policy_file import read_members, write_policy
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env, training_layout
-from gpusched_env.agents.training.first_weights import begin_with
 from gpusched_env.agents.training.folder import BEST, BOARD, EXPORTED, FINAL
 from gpusched_env.agents.training.imitation import imitate
-from gpusched_env.agents.training.validation import Course, policy_decider
+from gpusched_env.agents.training.validation import TrainingRun, policy_decider
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.errors import InputError
+from gpusched_env.reading import ARCHIVE_ERRORS, check_unzipped, opened
+from gpusched_env.scheduling.contract import Scheduler
+
+
+def begin_with(model: BaseAlgorithm, path: Path) -> None:
+    """Give a newly made model the weights in a file; its optimiser stays untouched. Nothing is unpickled.
+
+    Args:
+        model: with the policy ``slots``, where ``path`` is an exported one.
+        path: a ``.zip`` that a model of the same kind was saved in, or the ``.npz`` of an exported slot network, which
+            has no critic.
+
+    Raises:
+        InputError: no such file, or one with other weights than the model's.
+    """
+    if path.suffix == ".npz":
+        _take(_actor(model, path), {name: torch.as_tensor(array) for name, array in _arrays(path).items()}, path)
+        return
+    try:
+        with opened(path) as file, zipfile.ZipFile(file) as archive:
+            check_unzipped(archive, path.stat().st_size, str(path))
+        _, parameters, _ = load_from_zip_file(path, load_data=False, device="cpu")
+    except ARCHIVE_ERRORS as error:
+        raise InputError(f"{path}: no model of stable-baselines3 ({error})") from error
+    weights: Any = parameters.get("policy", {})
+    _take(model.policy, weights, path)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    return {name: array for name, array in read_members(path).items() if name != "metadata"}
+
+
+def _actor(model: BaseAlgorithm, path: Path) -> torch.nn.Module:
+    networks = getattr(model.policy, "mlp_extractor", None)
+    if not isinstance(networks, SlotActorCritic):
+        raise InputError(f"{path}: an exported policy; only trainings with policy slots can begin with one")
+    return networks.actor
+
+
+def _take(module: torch.nn.Module, weights: dict[str, Any], path: Path) -> None:
+    """Load all weights of a module.
+
+    Raises:
+        InputError: names the first one that is missing, has no place, or has another shape.
+    """
+    mine = module.state_dict()
+    for name in [*mine, *weights]:
+        if name not in weights or name not in mine:
+            where = "is missing" if name not in weights else "has no place in this policy"
+            raise InputError(f"{path}: {name} {where}: it was trained with another policy, or other actions")
+        if mine[name].shape != weights[name].shape:
+            raise InputError(
+                f"{path}: {name} has shape {tuple(weights[name].shape)}, this policy's {tuple(mine[name].shape)}: "
+                "it was trained with other actions or observations"
+            )
+    module.load_state_dict(weights)
+
 
 LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
 """What the logger has gathered and not written yet."""
@@ -48,7 +100,7 @@ REPLAY_TABLES = ("observations", "next_observations", "actions", "rewards", "don
 
 
 def learn(
-    course: Course, config: TrainingConfig, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
+    course: TrainingRun, config: TrainingConfig, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
 ) -> int:
     """Train until the configured number of decisions is reached, or the watcher ends it; returns their number.
 
@@ -109,7 +161,7 @@ def new_model(config: TrainingConfig, env: VecEnv, layout: ActionLayout) -> Base
 class Boundary(BaseCallback):
     """What happens between two rollouts: validations and checkpoints."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: TrainingRun) -> None:
         super().__init__()
         self._course = course
         self._exported: Any = None

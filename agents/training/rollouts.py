@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
-from gpusched_env.agents.policies.serve import MARGINS, ServeTerm, Way, shapes
+from gpusched_env.agents.policies.serve import ALONE, BESIDE, MARGINS, ServeTerm, Way, serve_terms, shapes
 from gpusched_env.agents.policy_file import Weights
-from gpusched_env.agents.serve import ALONE, BESIDE, serve_terms
 from gpusched_env.agents.shaping import lost_in_plan
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import (
@@ -35,8 +34,8 @@ from gpusched_env.agents.training.environments import (
     problem_source,
     training_changes,
 )
-from gpusched_env.agents.training.rules import RuleTraining
-from gpusched_env.agents.training.validation import Course
+from gpusched_env.agents.training.evolution import RuleTraining
+from gpusched_env.agents.training.validation import TrainingRun
 from gpusched_env.devices.compiled.arena import Saved
 from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
@@ -51,7 +50,7 @@ QUEUED = 4 * TRIED_AT_A_TIME
 """So many are waited for, lest environments stand idle."""
 
 
-def roll_out(course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> int:
+def roll_out(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> int:
     """Train until the configured number of decisions is reached, or the watcher ends it; returns their number.
 
     ``state``: of the checkpoint to go on from.
@@ -121,7 +120,7 @@ class TriedAction:
 class Rollouts:
     """One training by rollouts."""
 
-    def __init__(self, course: Course, config: TrainingConfig, state: dict[str, Any] | None) -> None:
+    def __init__(self, course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> None:
         self._course, self._config, self._settings = course, config, config.settings
         self._rule = RuleTraining(course, config)
         self.timesteps, self._round, self._fit = 0, 0, RidgeFit()

@@ -1,18 +1,25 @@
-"""What a training asks of the game that it is for; the rest of a training is the same for all games."""
+"""What a training asks of the game that it is for, and the configuration of trainings of games that are no
+scenarios.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from gpusched_env.agents.training.config import Training
+import msgspec
+from msgspec import Meta
+
+from gpusched_env.agents.training.config import CheckedStruct, Count, Positive, Seed, Training
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.games import load_room, rooms_of
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Course, Judge
+    from gpusched_env.agents.training.validation import Judge, TrainingRun
+
 
 C = TypeVar("C", bound=Training)
 
@@ -38,7 +45,7 @@ class Trainer(Protocol[C]):
         ...
 
     def learn(
-        self, course: Course, config: C, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
+        self, course: TrainingRun, config: C, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
     ) -> int:
         """Train until the configured number of decisions is reached, or the watcher ends it; returns their number.
 
@@ -64,7 +71,7 @@ class RuleTrainer(Generic[C]):
     """Reads the file of a policy, checked."""
     judging: Callable[[C], Judge]
     """Plays the episodes of validations."""
-    learning: Callable[[Course, C, dict[str, Any] | None], int]
+    learning: Callable[[TrainingRun, C, dict[str, Any] | None], int]
     """Trains, by course, configuration and state, and gives the number of decisions."""
 
     def check(self, config: C) -> None:
@@ -74,7 +81,7 @@ class RuleTrainer(Generic[C]):
         return self.judging(config)
 
     def learn(
-        self, course: Course, config: C, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
+        self, course: TrainingRun, config: C, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
     ) -> int:
         return self.learning(course, config, state)
 
@@ -86,3 +93,80 @@ def trainer_of(problem: object) -> Trainer[Any]:
     """That of a game's name, or of a scenario or its name."""
     found: Trainer[Any] = load_room(rooms_of(problem).trainer)
     return found
+
+
+class GameSettings(CheckedStruct, frozen=True, kw_only=True):
+    """CMA-ES on the rule of a game (:mod:`gpusched_env.agents.training.evolution`)."""
+
+    population: Annotated[int, Meta(ge=4)] = 16
+    """Candidates of a generation."""
+    episodes: Count = 12
+    """Random problems that each candidate plays; others in the next generation."""
+    sigma: Positive = 0.5
+    """Standard deviation of the weights at first."""
+
+
+class GameTraining(CheckedStruct, frozen=True, kw_only=True):
+    """One training of a game's rule, on random problems; each game has a kind of its own."""
+
+    RULE: ClassVar[str]
+    """What is searched, in words."""
+    SETTINGS: ClassVar[type[CheckedStruct]] = GameSettings
+
+    scenario: str
+    """The game's name."""
+    policy: str
+    algo: str = "cma-es"
+    timesteps: Count
+    """Decisions; the last generation or round is completed."""
+    seed: Seed = 0
+    threads: Count = 1
+    """Candidates that play at a time; the result does not depend on it."""
+    settings: dict[str, Any] = {}  # noqa: RUF012  # A struct copies its default.
+    """Fields of ``SETTINGS``."""
+    imitation: None = None
+    validate_every: Count
+    validation_seeds: Count
+    """Random problems of a validation."""
+    checkpoint_every: Count
+
+    @property
+    def name(self) -> str:
+        """Of what is trained for."""
+        return self.scenario
+
+    def checked(self) -> Self:
+        """This configuration with all hyper-parameters filled in.
+
+        Raises:
+            InputError: a value that it cannot have.
+        """
+        try:
+            valid = msgspec.convert(msgspec.to_builtins(self), type(self))
+            given = msgspec.convert(valid.settings, self.SETTINGS)
+        except msgspec.ValidationError as error:
+            raise InputError(f"training: {error}") from error
+        return msgspec.structs.replace(valid, settings=msgspec.to_builtins(given))
+
+
+T = TypeVar("T", bound=GameTraining)
+
+
+def game_training_of(kind: type[T], values: dict[str, Any]) -> T:
+    """A configuration from plain values; hyper-parameters may stand beside the other fields.
+
+    Raises:
+        InputError: unknown name or invalid value.
+    """
+    own, known = kind.__struct_fields__, kind.SETTINGS.__struct_fields__
+    for name in values:
+        if name not in (*own, *known):
+            raise InputError(
+                f"training of the {kind.RULE} has no setting {name!r}; {did_you_mean(name, [*own, *known])}"
+            )
+    plain = {name: value for name, value in values.items() if name in own}
+    plain["settings"] = {**plain.get("settings", {}), **{n: v for n, v in values.items() if n in known}}
+    try:
+        return msgspec.convert(plain, kind).checked()
+    except msgspec.ValidationError as error:
+        raise InputError(f"training: {error}") from error

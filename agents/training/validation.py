@@ -42,7 +42,7 @@ from gpusched_env.agents.training.folder import (
 )
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
-from gpusched_env.episodes.scenes import window_us
+from gpusched_env.episodes.charts import window_us
 
 
 def policy_decider(policy: ExportedPolicy) -> Decide:
@@ -109,7 +109,7 @@ class EpisodeJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrainingProgress:
     """What a training tells whoever watches it."""
 
     timesteps: int
@@ -118,11 +118,11 @@ class Progress:
     best_cost: float | None
 
 
-Watch = Callable[[Progress], bool | None]
+OnProgress = Callable[[TrainingProgress], bool | None]
 """Called after every step and every validation; ``False`` ends the training."""
 
 
-class Course:
+class TrainingRun:
     """One training, from the first step to the last: validations, checkpoints, the learning curve."""
 
     def __init__(
@@ -133,7 +133,7 @@ class Course:
         *,
         command: str,
         baselines: Mapping[str, float],
-        watch: Watch | None,
+        watch: OnProgress | None,
         saves: bool,
         state: dict[str, Any] | None,
     ) -> None:
@@ -188,7 +188,7 @@ class Course:
 
     def tell(self, timesteps: int, validation: CurveEntry | None = None) -> None:
         """Tell the watcher how far the training is, and of a validation."""
-        if self._watch is not None and self._watch(Progress(timesteps, validation, self.best_cost)) is False:
+        if self._watch is not None and self._watch(TrainingProgress(timesteps, validation, self.best_cost)) is False:
             self.stopped = True
 
     def close(self) -> None:
@@ -227,7 +227,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ValidationEpisode:
     """One episode of a policy."""
 
     metrics: dict[str, float]
@@ -239,7 +239,7 @@ class Played:
     illegal: int
 
 
-def play(decide: Decide, env: GpuSchedulingVectorEnv, seeds: Sequence[int]) -> list[Played]:
+def play(decide: Decide, env: GpuSchedulingVectorEnv, seeds: Sequence[int]) -> list[ValidationEpisode]:
     """Play one episode in each environment, with the best action of each decision.
 
     Args:
@@ -247,7 +247,7 @@ def play(decide: Decide, env: GpuSchedulingVectorEnv, seeds: Sequence[int]) -> l
         seeds: of the episodes, one an environment.
     """
     observations, _ = env.reset(seed=list(seeds))
-    found: dict[int, Played] = {}
+    found: dict[int, ValidationEpisode] = {}
     state: Any = None
     starts: NDArray[np.bool_] = np.ones(env.num_envs, np.bool_)
     steps = 0
@@ -259,11 +259,13 @@ def play(decide: Decide, env: GpuSchedulingVectorEnv, seeds: Sequence[int]) -> l
         for e in np.flatnonzero(starts).tolist():
             if e not in found:
                 last = info_row(infos["final_info"], e)
-                found[e] = Played(last["episode_metrics"], last["reward_terms"], steps, last["illegal_actions"])
+                found[e] = ValidationEpisode(
+                    last["episode_metrics"], last["reward_terms"], steps, last["illegal_actions"]
+                )
     return [found[e] for e in range(env.num_envs)]
 
 
-def mean_figures(episodes: Sequence[Played]) -> dict[str, float]:
+def mean_figures(episodes: Sequence[ValidationEpisode]) -> dict[str, float]:
     """Means of metrics (``metrics/NAME``), rewards (``reward/TERM``), decisions and the share of illegal actions."""
     gathered: dict[str, list[float]] = {}
     for episode in episodes:
@@ -302,7 +304,7 @@ def gantt(decide: Decide, config: TrainingConfig, seed: int) -> NDArray[np.uint8
 
 RESULTS = ("validation/cost", "validation/best_cost", "validation/gap_to_best_baseline")
 """Scalars that the table of hyper-parameters shows."""
-COMPARED = ("algo", "policy", "timesteps", "seed", "envs", "variants", "slots", "running_slots", "wait_us")
+HYPERPARAMETERS = ("algo", "policy", "timesteps", "seed", "envs", "variants", "slots", "running_slots", "wait_us")
 """Fields that trainings of one scenario differ in."""
 
 
@@ -326,7 +328,7 @@ class TensorBoard(TensorBoardOutputFormat):
 
     def hyper_parameters(self, config: Training, results: tuple[str, ...]) -> None:
         """Write a session of TensorBoard's HPARAMS page; the scalars ``results`` are its metrics."""
-        given = {name: getattr(config, name, None) for name in COMPARED}
+        given = {name: getattr(config, name, None) for name in HYPERPARAMETERS}
         given |= {"scenario": config.name, **config.settings, **getattr(config, "policy_kwargs", {})}
         given["imitation"] = None if config.imitation is None else config.imitation.scheduler
         values: dict[str, bool | str | float | int] = {

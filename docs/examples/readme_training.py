@@ -6,7 +6,7 @@ import torch
 from sb3_contrib import MaskablePPO
 
 from gpusched_env import compare
-from gpusched_env.agents.export import export_policy
+from gpusched_env.agents.model_file import export_policy
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 

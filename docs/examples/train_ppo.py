@@ -21,8 +21,8 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
 from gpusched_env import compare
-from gpusched_env.agents.export import export_policy
 from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.model_file import export_policy
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.agents.sb3_vec_env import Sb3VecEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv

@@ -1,7 +1,7 @@
 """A Sphinx extension: what leads out of ``docs/`` leads to pages of the site.
 
-On a code host ``[text](../agents/rule.py)`` opens the file. On the site it opens a page that shows the file. Such a
-page is made for each file that a page links to, and no other.
+On a code host ``[text](../agents/policies/rule.py)`` opens the file. On the site it opens a page that shows the file.
+Such a page is made for each file that a page links to, and no other.
 """
 
 from __future__ import annotations

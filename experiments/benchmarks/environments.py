@@ -1,21 +1,25 @@
-"""Decisions a second of the environments, and of Gymnasium's CartPole beside them.
-
-One decision is one action; the environments never return where there is nothing to choose. Actions are random
-legal ones. They are drawn outside the stopwatch, and so are CartPole's.
-"""
+"""Decisions a second of the environments and of exported policies, and of Gymnasium's CartPole beside them."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 
 import gpusched_env  # noqa: F401  (registers the ids)
+from gpusched_env.agents.exported import untrained_policy
+from gpusched_env.agents.learned import LearnedScheduler
+from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
+from gpusched_env.episodes.session import begin
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Stopwatch, each, timed
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.scheduling.showing import LazyView
+from gpusched_env.scheduling.view import View
 
 ENV_ID = "gpusched/InferenceBesideTraining-v0"
 CARTPOLE = "CartPole-v1"
@@ -116,3 +120,34 @@ def autoresets(copies: int = 16) -> Measurement:
     env = GpuSchedulingVectorEnv(num_envs=copies, autoreset_mode="SAME_STEP", **everything())
     brief = {"scenario": {"horizon_us": 1e-3}}
     return timed(lambda: env.step(np.zeros(copies, np.int64)), copies, lambda: env.reset(seed=0, options=brief))
+
+
+Kind = Literal["slots", "rule"]
+KINDS: tuple[Kind, ...] = ("slots", "rule")
+
+
+def network_decisions(scenario: str, states: int) -> dict[Kind, Measurement]:
+    """Policies on observations in the middle of episodes, without Python between them."""
+    loop = RandomLoop(states, 1, scenario=scenario)
+    loop.play(200)
+    masks = loop.env.action_masks()
+    found: dict[Kind, Measurement] = {}
+    for kind in KINDS:
+        policy = untrained_policy(load_scenario(scenario), kind)
+        policy.act(loop.observations, masks)
+        found[kind] = timed(partial(policy.act, loop.observations, masks), states)
+    return found
+
+
+def scheduler_decisions(kind: Kind, scenario: str, states: int) -> Measurement:
+    """The learned scheduler on the first views of an episode: show, encode, mask, decide, and make the command."""
+    scheduler = LearnedScheduler(untrained_policy(load_scenario(scenario), kind))
+    problem, device = build_problem(load_scenario(scenario)), make_device("compiled")
+    begin(scheduler, problem, 0)
+    view = device.reset(problem, 0)
+    views: list[View] = []
+    while view is not None and len(views) < states:
+        views.append(view.complete() if isinstance(view, LazyView) else view)
+        device.apply(scheduler.decide(view))
+        view = device.advance()
+    return timed(each(scheduler.decide, views), len(views))

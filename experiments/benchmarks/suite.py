@@ -10,17 +10,18 @@ from typing import Any, Literal
 
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.benchmarks.environments import (
+    Kind,
     autoresets,
     interval_decisions,
+    network_decisions,
     random_episode,
+    scheduler_decisions,
     single_cartpole,
     single_decisions,
     vector_cartpole,
     vector_decisions,
 )
-from gpusched_env.experiments.benchmarks.mechanisms import pairs, periods_of_cores
-from gpusched_env.experiments.benchmarks.policies import Kind, network_decisions, scheduler_decisions
-from gpusched_env.experiments.benchmarks.scaling import SMS, decisions, made_up_problem
+from gpusched_env.experiments.benchmarks.mechanisms import SMS, decisions, made_up_problem, pairs, periods_of_cores
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, first_uses, machine, take_turns
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.scenarios.games import load_room, places_of

@@ -1,4 +1,4 @@
-"""Fits the law of products (:mod:`gpusched_env.hardware.matrix_products`) to single products that were measured.
+"""Fits the law of products (:mod:`gpusched_env.hardware.solo`) to single products that were measured.
 
 Run it with ``python -m gpusched_env.experiments.calibrate.products``; it writes ``data/calibration/products.json``. The
 rows are the products of cuSync's MLPs, one after the other under StreamSync. The mean of the relative errors is made
@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from gpusched_env.data.dependent_kernels import DEPTHS, fitting, published
-from gpusched_env.hardware.matrix_products import Product, ProductCosts, product_us
+from gpusched_env.hardware.solo import Product, ProductCosts, product_us
 from gpusched_env.hardware.specs import load_gpu
 
 GPUS: Final = {"v100": "v100-sxm", "a100": "a100-sxm"}

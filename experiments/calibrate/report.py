@@ -12,11 +12,20 @@ from gpusched_env import __version__
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.calibrate import fit as method
-from gpusched_env.experiments.calibrate.fit import EFFICIENCY, FITTED, INSTRUCTIONS, FittedConstants, fit
-from gpusched_env.experiments.calibrate.samples import KERNELS, LAUNCH, WAVES, CalibrationSamples, read_recordings
-from gpusched_env.experiments.lib.judged import JudgedResult
+from gpusched_env.experiments.calibrate.fit import (
+    EFFICIENCY,
+    FITTED,
+    INSTRUCTIONS,
+    KERNELS,
+    LAUNCH,
+    WAVES,
+    CalibrationSamples,
+    FittedConstants,
+    fit,
+    read_recordings,
+)
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.verdicts import Target, table_of
+from gpusched_env.experiments.lib.verdicts import JudgedResult, Target, table_of
 from gpusched_env.experiments.validate.replay import BLOCK_GAP_US
 from gpusched_env.hardware.specs import GpuSpec
 
@@ -33,7 +42,7 @@ def calibrate(folder: Path, gpu: GpuSpec) -> Calibration:
     """Fit the constants of ``gpu`` to the recordings in ``folder``.
 
     Raises:
-        InputError: see :func:`~gpusched_env.experiments.calibrate.samples.read_recordings` and
+        InputError: see :func:`~gpusched_env.experiments.calibrate.fit.read_recordings` and
             :func:`~gpusched_env.experiments.calibrate.fit.fit`.
     """
     recordings = read_recordings(folder)

@@ -67,7 +67,7 @@ class ComparisonOptions:
     trust: Trust = False
 
 
-def register(app: typer.Typer) -> None:
+def register_compare(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
     app.command("compare", rich_help_panel=USE)(with_fields(compare_command))
     app.command("evaluate", rich_help_panel=USE)(with_fields(evaluate_command))
@@ -80,7 +80,7 @@ def compare_command(scenario: Scenario, options: ComparisonOptions) -> None:
     there to results/SCENARIO-2 and so on (or to --out).
     An interrupt (Ctrl-C) keeps the finished episodes and marks the result as interrupted.
     """
-    from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.baselines.registered import split_specs
 
     _compare(scenario, split_specs(options.schedulers), Path("results"), options)
 
@@ -101,7 +101,7 @@ def evaluate_command(
     where that is left out against the agent. Writes to results/evaluate/SCENARIO, or the next name that is free (or
     --out).
     """
-    from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.baselines.registered import split_specs
     from gpusched_env.experiments.compare import with_agent
     from gpusched_env.scenarios.scenario import load_scenario
 
@@ -126,9 +126,9 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Comparis
     changes = [f"{key}={value}" for key, value in fields.items() if value is not None]
     scenario = apply_settings(load_scenario(name), [*changes, *(options.settings or [])])
     if options.sweep is not None:
-        from gpusched_env.experiments.commands.load_curve import over
+        from gpusched_env.experiments.commands.load_curve import run_load_curve
 
-        over(scenario, schedulers, home, options)
+        run_load_curve(scenario, schedulers, home, options)
         return
     chosen = expanded(schedulers, scenario) or default_schedulers(scenario)
     seeds = range(options.seed, options.seed + options.seeds)

@@ -12,7 +12,7 @@ from gpusched_env.experiments.lib.options import USE
 OUT = Path("results") / "demo"
 
 
-def register(app: typer.Typer) -> None:
+def register_demo(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
     app.command("demo", rich_help_panel=USE)(demo_command)
 

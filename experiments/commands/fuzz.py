@@ -1,4 +1,4 @@
-"""``gpusched fuzz``: two devices run the same random episodes."""
+"""``gpusched fuzz`` and ``bench``: whether the devices agree, and how fast they are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gpusched_env.experiments.lib.options import MAINTAIN, with_fields
+from gpusched_env.experiments.lib.options import MAINTAIN, Docs, Json, Overwrite, with_fields
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
-    from gpusched_env.experiments.fuzz.tally import FuzzTally
+    from gpusched_env.experiments.fuzz.run import Fuzzing, FuzzTally
+
 
 LAUNCHES: Final = "DynamicParallelism"
 """The game of ``--launches``."""
@@ -56,7 +56,7 @@ class FuzzOptions:
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2
 
 
-def register(app: typer.Typer) -> None:
+def register_fuzz(app: typer.Typer) -> None:
     """Add the command of this file to ``app``."""
     app.command("fuzz", rich_help_panel=MAINTAIN)(with_fields(fuzz_command))
 
@@ -71,7 +71,7 @@ def fuzz_command(options: FuzzOptions) -> None:
 
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.fuzz.run import fuzz, write_counterexamples
-    from gpusched_env.experiments.games.registry import game_of
+    from gpusched_env.experiments.games.game import game_of
     from gpusched_env.experiments.lib.files import ResultFolder
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.scenarios.games import GAMES
@@ -151,3 +151,61 @@ def _refuse_foreign(path: Path, named: str | None, option: str) -> None:
             f"Add --trust if you know where the counterexample comes from, or choose the device yourself with "
             f"{option} (shipped: {', '.join(device_names())})"
         )
+
+
+def register_bench(app: typer.Typer) -> None:
+    """Add the command of this file to ``app``."""
+    app.command("bench", rich_help_panel=MAINTAIN)(bench)
+
+
+def bench(
+    json: Json = None,
+    docs: Docs = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each measurement.")] = 5,
+    threads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,...",
+            help="Measure only the vector environment, with each of these numbers of threads, e.g. 1,2,4,8,16.",
+        ),
+    ] = None,
+    copies: Annotated[int, typer.Option(min=1, help="Environments, with --threads.")] = 256,
+    overwrite: Overwrite = False,
+) -> None:
+    """Measure speed beside targets, CartPole, and an environment that does nothing; takes a few minutes.
+
+    The exit status is 0 whether or not targets are met.
+    """
+    from gpusched_env.experiments.benchmarks import suite
+    from gpusched_env.experiments.benchmarks import threads as by_threads
+    from gpusched_env.experiments.lib.files import writing
+    from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+
+    counts = _numbers(threads) if threads is not None else []
+    with writing(("--json", json), ("--docs", docs), overwrite=overwrite) as write:
+        if counts:
+            turns = len(by_threads.SCENARIOS) * len(counts) * rounds
+            with progress_bar(turns, "turn", "the figures") as tell:
+                speeds = by_threads.thread_speeds(
+                    counts, copies, rounds, on_progress=lambda done: tell(done, done / turns)
+                )
+            data = by_threads.results_dict(speeds, rounds)
+            table, page = by_threads.table(data), by_threads.markdown(data)
+        else:
+            sizes = suite.BenchmarkSizes(rounds=rounds)
+            with progress_bar(6, "measurement", "the figures") as tell:
+                data = suite.results_dict(suite.measure(sizes, tell), sizes)
+            table, page = suite.table(data), suite.markdown(data)
+        output_console().print(table)
+        write("--json", data)
+        write("--docs", page)
+
+
+def _numbers(threads: str) -> list[int]:
+    """Raises ``InputError`` for anything but numbers from 1."""
+    from gpusched_env.errors import InputError
+
+    numbers = [int(number) if number.strip().isdecimal() else 0 for number in threads.split(",")]
+    if min(numbers) < 1:
+        raise InputError(f"--threads is {threads!r}: give numbers from 1, separated by commas, such as 1,2,4,8")
+    return numbers

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpusched_env.experiments.games.game import Game
 
 
-def register(app: typer.Typer) -> None:
+def register_listings(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
     app.command("scenarios", rich_help_panel=LISTS)(list_scenarios)
     app.command("schedulers", rich_help_panel=LISTS)(list_schedulers)
@@ -42,9 +42,8 @@ def list_schedulers() -> None:
     for DynamicParallelism, task queues for TaskQueue, fleets for Fleet (rank, train).
     """
     from gpusched_env.agents.shipped import shipped_scenarios
-    from gpusched_env.experiments.games.registry import games
-    from gpusched_env.experiments.lib.labels import LEGEND
-    from gpusched_env.experiments.lib.trained import LEARNED
+    from gpusched_env.experiments.games.game import games
+    from gpusched_env.experiments.lib.trained import LEARNED, LEGEND
 
     shipped = f"The trained agent that is shipped for the scenario ({', '.join(shipped_scenarios()) or 'none yet'})"
     learned = [(LEARNED, shipped), (f"{LEARNED}:PATH", "The trained agent of a file, see docs/policies.md")]
@@ -60,7 +59,7 @@ def list_schedulers() -> None:
 
 def _schedulers_of(game: Game) -> list[tuple[str, str]]:
     """Labels, and a line about each."""
-    from gpusched_env.experiments.lib.labels import labels
+    from gpusched_env.experiments.lib.trained import labels
 
     names = game.schedulers.names()
 

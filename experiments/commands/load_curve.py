@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     from gpusched_env.scenarios.scenario import Scenario
 
 
-def over(scenario: Scenario, schedulers: Sequence[str], home: Path, options: ComparisonOptions) -> None:
+def run_load_curve(scenario: Scenario, schedulers: Sequence[str], home: Path, options: ComparisonOptions) -> None:
     """Run the comparison at every value, print tables, write the files; ``home``: folder above the default one."""
     from gpusched_env.experiments.compare import compare
     from gpusched_env.experiments.lib.files import RESULT, result_folder, writing
     from gpusched_env.experiments.lib.names import default_schedulers, expanded
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.lib.trained import trusted
-    from gpusched_env.experiments.load_curve.axis import parse_axis
-    from gpusched_env.experiments.load_curve.run import compare_over
-    from gpusched_env.experiments.load_curve.save import write_curve
+    from gpusched_env.experiments.load_curve.curve import compare_over, write_curve
+    from gpusched_env.experiments.load_curve.figures import parse_axis
 
     axis = parse_axis(options.sweep or "")
     chosen = expanded(schedulers, scenario) or default_schedulers(scenario)

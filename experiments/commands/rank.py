@@ -1,4 +1,4 @@
-"""``gpusched rank``, ``gpusched rank-replay``, ``gpusched rank-page`` and ``gpusched headroom-page``."""
+"""``gpusched rank`` and what belongs to it, ``curves``, ``results`` and ``ship``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ReplayOptions:
     workers: Workers = None
 
 
-def register(app: typer.Typer) -> None:
+def register_rank(app: typer.Typer) -> None:
     """Add the commands of this file to ``app``."""
     app.command("rank", rich_help_panel=USE)(with_fields(rank))
     app.command("rank-replay", rich_help_panel=MAINTAIN)(with_fields(rank_replay))
@@ -88,7 +88,7 @@ def rank(
 
     Writes every episode's cost to the result file, from which gpusched rank-page makes a page.
     """
-    from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.baselines.registered import split_specs
     from gpusched_env.experiments.lib.files import refuse_existing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.lib.trained import trusted
@@ -133,12 +133,11 @@ def rank_replay(
     may be shared out among machines.
     """
     from gpusched_env.errors import InputError
-    from gpusched_env.experiments.ranking.replay import TOLERANCE
-    from gpusched_env.experiments.ranking.replaying import Replaying
+    from gpusched_env.experiments.ranking.replay import TOLERANCE, ReplayOfFiles
 
     if options.replace and not options.note:
         raise InputError("--replace goes with --note: what differs is replaced by what was played, the rest is noted")
-    replaying = Replaying(workers=options.workers, note=options.note, replace=options.replace, tell=typer.echo)
+    replaying = ReplayOfFiles(workers=options.workers, note=options.note, replace=options.replace, tell=typer.echo)
     if options.stale:
         raise typer.Exit(1 if replaying.list_stale(files) else 0)
     if options.sample is not None:
@@ -160,10 +159,10 @@ def rank_page(
 ) -> None:
     """Write a page of rankings from their result files, and beside it its figure and all tables as CSV."""
     from gpusched_env.experiments.lib.pages import write_page
-    from gpusched_env.experiments.ranking.lead import pages
+    from gpusched_env.experiments.ranking.pages import ranking_pages
     from gpusched_env.experiments.ranking.result import read_rankings
 
-    write_page(docs, pages(list(read_rankings(files).values()), docs, title), files)
+    write_page(docs, ranking_pages(list(read_rankings(files).values()), docs, title), files)
 
 
 def headroom_page(
@@ -172,7 +171,86 @@ def headroom_page(
 ) -> None:
     """Write a page of what scenarios leave to be gained, and beside it its figure."""
     from gpusched_env.experiments.lib.pages import write_page
-    from gpusched_env.experiments.ranking.headroom import pages
+    from gpusched_env.experiments.ranking.pages import headroom_pages
     from gpusched_env.experiments.ranking.result import read_rankings
 
-    write_page(docs, pages(list(read_rankings(files).values()), docs), files)
+    write_page(docs, headroom_pages(list(read_rankings(files).values()), docs), files)
+
+
+Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of gpusched train.")]
+
+
+def register_results(app: typer.Typer) -> None:
+    """Add the commands of this file to ``app``."""
+    app.command("curves", rich_help_panel=MAINTAIN)(curves_command)
+    app.command("results", rich_help_panel=MAINTAIN)(results_command)
+    app.command("ship", rich_help_panel=MAINTAIN)(ship_command)
+
+
+def curves_command(
+    folders: Folders,
+    json: Annotated[Path, typer.Option(metavar="PATH", help="Result file.")],
+) -> None:
+    """Put the learning curves of one training with several seeds into a file.
+
+    The trainings must differ in their seed only.
+    """
+    from gpusched_env.display.words import counted
+    from gpusched_env.experiments.lib.files import write_file
+    from gpusched_env.experiments.results.curves import encode_curves, gather
+
+    curves = gather(folders)
+    write_file(json, encode_curves(curves), "--json")
+    typer.echo(
+        f"{curves.scenario}, {counted(len(curves.curves), 'seed')}, {counted(curves.timesteps[-1], 'decision')}: "
+        f"mean cost {curves.means()[-1]} in the last validation"
+    )
+
+
+def results_command(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched rank.")],
+    docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there, and pictures beside it.")],
+    curves: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Result file of gpusched curves; may be repeated.")
+    ] = None,
+) -> None:
+    """Write the page of results of trained agents from result files.
+
+    A summary beside the best hand-written schedulers, all tables, learning curves, and where shipped agents come from.
+    """
+    from gpusched_env.agents.manifest import check_agent
+    from gpusched_env.agents.shipped import FOLDER, shipped_names
+    from gpusched_env.experiments.lib.pages import write_page
+    from gpusched_env.experiments.ranking.made import check_together
+    from gpusched_env.experiments.ranking.result import read_rankings
+    from gpusched_env.experiments.results.curves import read_curves
+    from gpusched_env.experiments.results.page import page
+
+    rankings = {str(file): ranking for file, ranking in read_rankings(files).items()}
+    learned = {str(file): read_curves(file) for file in curves or []}
+    for file, found in learned.items():
+        check_together({f"{file}, seed {curve.seed}": curve.made for curve in found.curves})
+    manifests = [check_agent(FOLDER, name) for name in shipped_names()]
+    text, pictures = page(rankings, learned, manifests, docs)
+    write_page(docs, {docs.name: text, **pictures}, [*files, *(curves or [])])
+
+
+def ship_command(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Folders of gpusched train, in order; the last has the policy."),
+    ],
+    into: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Default: agents/trained, where 'learned' finds it.")
+    ] = None,
+) -> None:
+    """Let the best policy of a training come with the package, for the scenario that it was trained on.
+
+    Writes <Scenario>.npz, and <Scenario>.json with commands, seeds, versions, the validation and the policy's hash.
+    """
+    from gpusched_env.agents.manifest import ship
+    from gpusched_env.agents.shipped import FOLDER
+
+    folder = FOLDER if into is None else into
+    manifest = ship(folders, folder)
+    typer.echo(f"Written: {folder / manifest.scenario}.npz and .json, validation cost {manifest.validation.cost:.4g}")

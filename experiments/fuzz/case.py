@@ -14,7 +14,7 @@ from gpusched_env.experiments.fuzz.moves.move import Sms
 from gpusched_env.experiments.fuzz.stored import Counterexample, Share, Stored
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
-from gpusched_env.scenarios.capture import Capture
+from gpusched_env.scenarios.launching import Capture
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Scenario, make_scenario
 from gpusched_env.scenarios.set_up import SetUp, set_up

@@ -18,8 +18,8 @@ from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.stored import Difference
 from gpusched_env.hardware.clock import PS_PER_US
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.core_column import CoreColumn
-from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.cores import CoreColumn
+from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.scheduling.view import (
     DependencyColumn,

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from gpusched_env.baselines.registry import make_scheduler, scheduler_names
 from gpusched_env.data import recorded_names
-from gpusched_env.experiments.fuzz.adapted import adapted
 from gpusched_env.experiments.fuzz.case import (
     Baseline,
     Case,
@@ -20,23 +19,28 @@ from gpusched_env.experiments.fuzz.case import (
     RandomCommands,
     SnapshotPlan,
 )
-from gpusched_env.experiments.fuzz.chained import synchronising
-from gpusched_env.experiments.fuzz.dice import Dice
+from gpusched_env.experiments.fuzz.dice import Dice, draw_gpu, modified_timing, random_trace
 from gpusched_env.experiments.fuzz.engines import ENGINES, with_engines
-from gpusched_env.experiments.fuzz.gpus import draw_gpu, modified_timing
 from gpusched_env.experiments.fuzz.moves import moves_of
-from gpusched_env.experiments.fuzz.random_traces import random_trace
-from gpusched_env.experiments.fuzz.reshaped import reshaped
-from gpusched_env.experiments.fuzz.shared_memory import CORES, beside_cores
-from gpusched_env.experiments.fuzz.throttled import THROTTLED, throttled
-from gpusched_env.experiments.fuzz.windows import WINDOWS, has_place, with_window
-from gpusched_env.experiments.fuzz.workloads import SOURCE, Size, draw_workload, evenly, fits, size_of
+from gpusched_env.experiments.fuzz.variants import (
+    CORES,
+    THROTTLED,
+    WINDOWS,
+    adapted,
+    beside_cores,
+    has_place,
+    reshaped,
+    synchronising,
+    throttled,
+    with_window,
+)
+from gpusched_env.experiments.fuzz.workloads import SOURCE, WorkloadSize, draw_workload, evenly, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import load_workload
-from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.profiles import ProfileError
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName, Reward, Scenario
 from gpusched_env.scenarios.set_up import set_up_of
-from gpusched_env.workload.arrivals import (
+from gpusched_env.workload.tenant import (
     ArrivalProcess,
     Backlog,
     Bursts,
@@ -44,8 +48,8 @@ from gpusched_env.workload.arrivals import (
     Periodic,
     Poisson,
     Regimes,
+    Tenant,
 )
-from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import OpKind, Workload
 
 ENVIRONMENTS = 0.2
@@ -60,7 +64,7 @@ ONE_PROCESS = 0.25
 DRAINED = 0.2
 """Share of cases in which arrivals end before the horizon."""
 MOST_COMMANDS = 3000
-SLOW = ("hindsight", "cusync-search", "slo-aware-ideal")
+NEVER_DRAWN = ("hindsight", "cusync-search", "slo-aware-ideal")
 """Schedulers that are not drawn: an episode of theirs is dozens of simulations."""
 USUAL_BLOCKS = 20_000
 """Blocks of most episodes: a device goes block by block."""
@@ -72,7 +76,7 @@ EVEN_WAVES = 0.4
 MODES: tuple[PreemptionName, ...] = ("drain", "save", "reset", "save-part")
 RECORDED_GPUS = ("h100-sxm", "h200-sxm", "a100-sxm")
 """Large enough for the recorded workloads."""
-ELSEWHERE = ("h100-sxm", "rtx-3090", "v100-sxm", "tx2")
+FOREIGN_GPUS = ("h100-sxm", "rtx-3090", "v100-sxm", "tx2")
 """Where some workloads were recorded that run on another GPU."""
 
 
@@ -224,7 +228,7 @@ def _drawn_workloads(dice: Dice, gpu: GpuSpec) -> dict[str, Workload]:
         name = f"w{i}"
         workloads[name] = draw_workload(dice, name, gpu)
         if dice.chance(0.1):
-            elsewhere = draw_workload(dice, name, load_gpu(dice.pick(ELSEWHERE)))
+            elsewhere = draw_workload(dice, name, load_gpu(dice.pick(FOREIGN_GPUS)))
             if fits(elsewhere, gpu):
                 workloads[name] = elsewhere
     if gpu.name == "toy-4sm" and dice.chance(0.2):
@@ -233,7 +237,7 @@ def _drawn_workloads(dice: Dice, gpu: GpuSpec) -> dict[str, Workload]:
 
 
 def _tenants(
-    dice: Dice, workloads: Mapping[str, Workload], sizes: Mapping[str, Size], kernels: int
+    dice: Dice, workloads: Mapping[str, Workload], sizes: Mapping[str, WorkloadSize], kernels: int
 ) -> tuple[tuple[Tenant, ...], float]:
     """Tenants, and a horizon (us) within which they would run about ``kernels`` kernels alone."""
     count = dice.weighted({1: 1, 2: 3, 3: 3, 4: 2, 5: 0.7, 6: 0.7, 7: 0.7, 8: 0.7, dice.integer(9, MOST_TENANTS): 0.4})
@@ -314,7 +318,9 @@ def _rounded(dice: Dice, value: float) -> float:
 
 def _player(dice: Dice, kernel_us: float) -> Player:
     if dice.chance(0.25):
-        return Baseline(name=dice.pick_by_name([name for name in scheduler_names(windowed=False) if name not in SLOW]))
+        return Baseline(
+            name=dice.pick_by_name([name for name in scheduler_names(windowed=False) if name not in NEVER_DRAWN])
+        )
     return RandomCommands(
         seed=dice.seed(),
         weights={

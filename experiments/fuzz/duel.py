@@ -15,14 +15,13 @@ from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.experiments.fuzz.case import Case, RandomActions, RandomCommands
 from gpusched_env.experiments.fuzz.compare import TIMELINES, DuelComparison, outcome_of
 from gpusched_env.experiments.fuzz.outcome import Outcome, case_features, timeline_features, view_features
-from gpusched_env.experiments.fuzz.players import ShownStep, make_player
-from gpusched_env.experiments.fuzz.sides import Side
+from gpusched_env.experiments.fuzz.sides import ShownStep, Side, make_player
 from gpusched_env.scheduling.commands import WAIT, Preempt, Reshape, Synchronise
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import View
 
 MakeDevice = Callable[[], Device]
-Both = tuple[ShownStep, ShownStep]
+StepPair = tuple[ShownStep, ShownStep]
 
 
 def play(case: Case, device: MakeDevice, against: MakeDevice) -> Outcome:
@@ -72,7 +71,7 @@ class _Duel:
         make = Side
         if self.case.env is not None:
             # Cases on devices alone do without the environment and what it needs.
-            from gpusched_env.experiments.fuzz.env_side import EnvSide
+            from gpusched_env.experiments.fuzz.sides import EnvSide
 
             make = EnvSide
         against, device = (make(maker(), self.problem, self.case) for maker in self.makers)
@@ -108,7 +107,7 @@ class _Duel:
         random = RandomCommands(seed=seed, illegal=0.0) if self.case.env is None else RandomActions(seed=seed)
         player = make_player(random, self.problem, seed)
         try:
-            shown: Both = self._both("reset", lambda side: side.reset(seed + 1))
+            shown: StepPair = self._both("reset", lambda side: side.reset(seed + 1))
             for _ in range(self.case.before):
                 if shown[0].over or shown[1].over:
                     return
@@ -121,7 +120,7 @@ class _Duel:
         case, moves, features = self.case, self.outcome.moves, self.outcome.features
         player = make_player(case.player, self.problem, case.seed)
         self.comparison.step = 0
-        shown: Both = self._both("reset", lambda side: side.reset(case.seed))
+        shown: StepPair = self._both("reset", lambda side: side.reset(case.seed))
         while True:
             self._look(shown)
             if shown[0].over:
@@ -165,10 +164,10 @@ class _Duel:
                 return gated | {f"policy {policy.kind}", f"order {order}"}
         return set()
 
-    def _step(self, action: Any) -> Both:
+    def _step(self, action: Any) -> StepPair:
         return self._both(f"step {action}", lambda side: side.step(action))
 
-    def _look(self, shown: Both) -> None:
+    def _look(self, shown: StepPair) -> None:
         """Views, integrals, whether it is over, and what an environment tells."""
         comparison, (expected, found) = self.comparison, (side.device for side in self.sides)
         comparison.equal("end", "whether there is a decision", not shown[0].over, not shown[1].over)
@@ -179,7 +178,7 @@ class _Duel:
         comparison.told(shown[0].told, shown[1].told)
         self.outcome.features |= view_features(shown[0])
 
-    def _check_unchanged(self, before: Both, command: Any) -> None:
+    def _check_unchanged(self, before: StepPair, command: Any) -> None:
         """A refused command has left both devices as they were."""
         self.outcome.features.add("refused commands")
         for was, now in zip(before, self._both("view", lambda side: side.now()), strict=True):

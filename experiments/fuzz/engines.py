@@ -5,13 +5,21 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gpusched_env.experiments.fuzz.case import Baseline, Case
-from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.random_traces import random_trace
-from gpusched_env.workload.arrivals import Backlog, Poisson
-from gpusched_env.workload.batching import Batching
-from gpusched_env.workload.lengths import Drawn, Geometric, Lengths, Lognormal, Recorded, Values, lengths
-from gpusched_env.workload.steps import Decode, Prefill, Step
-from gpusched_env.workload.tenant import Tenant
+from gpusched_env.experiments.fuzz.dice import Dice, random_trace
+from gpusched_env.workload.serving import (
+    Batching,
+    Decode,
+    Drawn,
+    Geometric,
+    Lengths,
+    ListedLengths,
+    Lognormal,
+    Prefill,
+    RecordedLengths,
+    Step,
+    lengths,
+)
+from gpusched_env.workload.tenant import Backlog, Poisson, Tenant
 from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workload
 
 ENGINES = 0.2
@@ -69,7 +77,7 @@ def _lengths(dice: Dice) -> Drawn:
     most = dice.integer(1, LONGEST)
     match dice.weighted({"values": 3, "lognormal": 1, "geometric": 1}):
         case "values":
-            return Values(values=tuple(dice.log_integer(1, most) for _ in range(dice.integer(1, 4))))
+            return ListedLengths(values=tuple(dice.log_integer(1, most) for _ in range(dice.integer(1, 4))))
         case "lognormal":
             return Lognormal(median=dice.number(1.0, most), sigma=dice.number(0.1, 2.0), most=most)
         case _:
@@ -77,13 +85,13 @@ def _lengths(dice: Dice) -> Drawn:
 
 
 def _most(drawn: Lengths) -> int:
-    if isinstance(drawn, Recorded):
+    if isinstance(drawn, RecordedLengths):
         return drawn.most or LONGEST
-    return max(drawn.values) if isinstance(drawn, Values) else drawn.most
+    return max(drawn.values) if isinstance(drawn, ListedLengths) else drawn.most
 
 
 def _least(drawn: Lengths) -> int:
-    return 1 if isinstance(drawn, Recorded) else min(lengths(drawn))
+    return 1 if isinstance(drawn, RecordedLengths) else min(lengths(drawn))
 
 
 def _recorded(dice: Dice, workload: Workload, batching: Batching) -> Workload:
@@ -137,6 +145,8 @@ def _of_a_trace(dice: Dice, tenant: Tenant, batching: Batching, gap_us: float) -
     prompts, answers = (
         (1, *(dice.integer(1, _most(each)) for _ in trace.times_us[1:])) for each in (batching.prompt, batching.answer)
     )
-    both = replace(batching, prompt=Recorded(), answer=Recorded())
-    asked = dice.pick((both, replace(batching, prompt=Recorded()), replace(batching, answer=Recorded(most=1))))
+    both = replace(batching, prompt=RecordedLengths(), answer=RecordedLengths())
+    asked = dice.pick(
+        (both, replace(batching, prompt=RecordedLengths()), replace(batching, answer=RecordedLengths(most=1)))
+    )
     return replace(tenant, arrivals=replace(trace, prompts=prompts, answers=answers), batching=asked, jobs=None)

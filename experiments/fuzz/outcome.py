@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from gpusched_env.experiments.fuzz.case import Baseline, Case
 from gpusched_env.experiments.fuzz.moves import Move
-from gpusched_env.experiments.fuzz.players import ShownStep
+from gpusched_env.experiments.fuzz.sides import ShownStep
 from gpusched_env.experiments.fuzz.stored import Difference
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.profiles import ProfileError
 from gpusched_env.scheduling.commands import COMMANDS, Wait
 from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind

@@ -10,29 +10,28 @@ import msgspec
 
 from gpusched_env.experiments.fuzz.case import Case, Script
 from gpusched_env.experiments.fuzz.duel import MakeDevice, play
-from gpusched_env.experiments.fuzz.trees import (
-    GONE,
+from gpusched_env.experiments.fuzz.stored import (
+    DEFAULTED,
     SECONDS,
-    Path,
+    TreePath,
     TreeShrinker,
     get,
-    instead,
     places_in,
     put,
+    replace_by,
     short,
     simpler_numbers,
     walk,
 )
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, fits, kernel_waves
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.arrivals import Bursts, Periodic, Poisson, Regimes, Trace
-from gpusched_env.workload.traces.replay import replay_of
+from gpusched_env.workload.tenant import Bursts, Periodic, Poisson, Regimes, Trace, replay_of
 from gpusched_env.workload.workload import Op, OpKind
 
 MOST_JOBS = 2000
 ROUNDS = 3
-MOVES: Path = ("player", "moves")
-TENANTS: Path = ("scenario", "tenants")
+MOVES: TreePath = ("player", "moves")
+TENANTS: TreePath = ("scenario", "tenants")
 
 # Places in a case, as regular expressions for paths like "workloads/w0/variants/0/ops".
 LISTS = (
@@ -76,7 +75,7 @@ class Shrinker(TreeShrinker[Case]):
             self._first(("player",), _players)
             self._shorten(MOVES)
             self._shorten(TENANTS)
-            self._everywhere(OPTIONAL, lambda _: [GONE])
+            self._everywhere(OPTIONAL, lambda _: [DEFAULTED])
             self._everywhere(r"scenario/tenants/\d+", _arrivals)
             self._like_toy()
             inner = None
@@ -113,11 +112,11 @@ class Shrinker(TreeShrinker[Case]):
             return
         self._first(("gpu",), lambda own: [TOY | {"name": own["name"]}])
         for path in places_in(TOY, r"(?!name|sources).+"):
-            self._first(("gpu", *path), functools.partial(instead, get(TOY, path)))
+            self._first(("gpu", *path), functools.partial(replace_by, get(TOY, path)))
         off = dict.fromkeys(("issue", "oldest_first", "light_wait", "dram"), False)
         self._first(("gpu", "contention"), lambda own: [own | off])
         for name in off:
-            self._first(("gpu", "contention", name), functools.partial(instead, False))
+            self._first(("gpu", "contention", name), functools.partial(replace_by, False))
         smaller = {"sm_order": "linear"}
         self._first(("gpu",), lambda own: [own | smaller | {"sms": sms} for sms in (1, 2, 4, 8) if sms < own["sms"]])
 
@@ -212,12 +211,12 @@ def _with_forms(workload: Any, rows: list[int]) -> list[int]:
     return more if more == rows else _with_forms(workload, more)
 
 
-def _names_form(path: Path) -> bool:
+def _names_form(path: TreePath) -> bool:
     """Whether the row of a form of a kernel stands there."""
     return len(path) == 4 and path[0] == "kernels" and path[2] == "forms"
 
 
-def _names_row(table: str, path: Path, workload: Any) -> bool:
+def _names_row(table: str, path: TreePath, workload: Any) -> bool:
     """Whether a row of ``table`` stands there: operations, their children and nodes are lists."""
     match path:
         case ("variants", _, "ops", _, 2) | ("variants", _, "threads", _, _, 2):

@@ -1,13 +1,18 @@
-"""What a fuzzer stores of any game, as plain data that is readable."""
+"""What a fuzzer stores of any game as plain data, and how plain data is made simpler."""
 
 from __future__ import annotations
 
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import result_file
 from gpusched_env.reading import decoded, read_bytes
 
@@ -70,3 +75,158 @@ def read_counterexample(path: Path, kind: type[E]) -> E:
         InputError: unreadable or invalid; names the file and the field.
     """
     return decoded(read_bytes(path), kind, str(path))
+
+
+TreePath = tuple[str | int, ...]
+Simpler = Callable[[Any], Iterable[Any]]
+"""Values to try in place of one, the simplest first."""
+C = TypeVar("C", bound=msgspec.Struct)
+
+SECONDS = 60.0
+DEFAULTED: Final = object()
+"""In place of a value: leave it out, for its default."""
+
+
+class TreeShrinker(Generic[C]):
+    """Greedy: keeps every simplification after which the same kind of difference is found."""
+
+    def __init__(self, case: C, play: Callable[[C], Difference | None], *, seconds: float = SECONDS) -> None:
+        self.case = case
+        """The simplest so far."""
+        self.difference: Difference | None = None
+        """What it shows; ``None`` until :meth:`run`, or if the case shows nothing."""
+        self._play = play
+        self._seconds = seconds
+        self._ends = 0.0
+        self._tree: dict[str, Any] = {}
+
+    def run(self) -> None:
+        """Simplify until nothing more can be left out, or the time is over."""
+        self._ends = time.monotonic() + self._seconds
+        self.difference = self._play(self.case)
+        if self.difference is not None:
+            self._tree = tree_of(self.case)
+            self._simplify_all()
+
+    def _simplify_all(self) -> None:
+        raise NotImplementedError
+
+    def _bounded(self, case: C) -> bool:
+        """Whether a case can be played in a short time."""
+        return True
+
+    # ---- trying ----------------------------------------------------------------------------------
+
+    def _try(self, tree: dict[str, Any]) -> bool:
+        """Keep ``tree`` if it still shows the same kind of difference."""
+        if time.monotonic() > self._ends or tree == self._tree:
+            return False
+        try:
+            case = msgspec.convert(tree, type(self.case))
+        except (msgspec.ValidationError, InputError):
+            return False
+        return case != self.case and self._bounded(case) and self._try_case(case)
+
+    def _try_case(self, case: C) -> bool:
+        assert self.difference is not None
+        try:
+            difference = self._play(case)
+        except InputError:
+            return False
+        if difference is None or difference.kind != self.difference.kind:
+            return False
+        self.case, self.difference, self._tree = case, difference, tree_of(case)
+        return True
+
+    def _value(self, path: TreePath) -> Any:
+        """What stands there; :data:`DEFAULTED` if it, or what it was a part of, was left out."""
+        try:
+            return get(self._tree, path)
+        except (KeyError, IndexError, TypeError):  # TypeError: a part of null.
+            return DEFAULTED
+
+    def _first(self, path: TreePath, simpler: Simpler) -> bool:
+        """Put the first of some simpler values that will do in place of one, if there is one."""
+        value = self._value(path)
+        if value is DEFAULTED:
+            return False
+        return any(self._try(put(self._tree, path, other)) for other in simpler(value))
+
+    def _simplify(self, path: TreePath, simpler: Simpler) -> None:
+        while self._first(path, simpler):
+            pass
+
+    # ---- passes ----------------------------------------------------------------------------------
+
+    def _everywhere(self, places: str, simpler: Simpler) -> None:
+        for path in places_in(self._tree, places):
+            self._simplify(path, simpler)
+
+    def _shorten(self, path: TreePath) -> None:
+        """Drop elements of a list: halves, quarters, ... single ones, from the end."""
+        items = self._value(path)
+        size = 0 if items is DEFAULTED else len(items) // 2 or 1
+        while size:
+            start = len(get(self._tree, path)) - size
+            while start > -size:
+                items = get(self._tree, path)
+                self._try(put(self._tree, path, items[: max(0, start)] + items[start + size :]))
+                start -= size
+            size //= 2
+
+
+def replace_by(value: Any, _: Any) -> list[Any]:
+    """Only ``value``, whatever is there."""
+    return [value]
+
+
+def simpler_numbers(value: Any) -> list[float]:
+    """Numbers to try in place of ``value``, the simplest first; each has fewer digits or is smaller."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return []
+    if isinstance(value, int):
+        candidates: list[float] = [0, 1, value // 2, 3 * value // 4, value - 1]
+        return [c for c in dict.fromkeys(candidates) if 0 <= c < value]
+    rounded = [0.0, 1.0, *(short(value, digits) for digits in (1, 2, 3))]
+    return [c for c in dict.fromkeys(rounded) if len(repr(c)) < len(repr(value))]
+
+
+def short(number: float, digits: int = 1) -> float:
+    return float(f"{number:.{digits - 1}e}")
+
+
+def tree_of(case: msgspec.Struct) -> dict[str, Any]:
+    """A case as nested dicts and lists."""
+    tree: dict[str, Any] = json.loads(msgspec.json.encode(case))
+    return tree
+
+
+def get(tree: Any, path: TreePath) -> Any:
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+def put(tree: Any, path: TreePath, value: Any) -> Any:
+    """A copy with another value at ``path`` (or without, see :data:`DEFAULTED`); the rest is shared."""
+    if not path:
+        return value
+    copy = tree.copy()
+    if len(path) == 1 and value is DEFAULTED:
+        del copy[path[0]]
+    else:
+        copy[path[0]] = put(tree[path[0]], path[1:], value)
+    return copy
+
+
+def walk(tree: Any, path: TreePath = ()) -> Iterator[TreePath]:
+    """All places below ``path``, outer ones first."""
+    yield path
+    items: Any = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        yield from walk(value, (*path, key))
+
+
+def places_in(tree: Any, pattern: str) -> list[TreePath]:
+    """Those whose path, with slashes, is described by the regular expression ``pattern``."""
+    return [path for path in walk(tree) if re.fullmatch(pattern, "/".join(map(str, path)))]

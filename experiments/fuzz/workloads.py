@@ -10,13 +10,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.l2 import with_cold_kernels
+from gpusched_env.experiments.fuzz.dice import Dice, with_cold_kernels
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.kernel import Kernel, KernelClass
-from gpusched_env.workload.profile import most_residents
-from gpusched_env.workload.tiling import mismatch
+from gpusched_env.workload.dependent import mismatch
+from gpusched_env.workload.kernel import Kernel, KernelClass, most_residents
 from gpusched_env.workload.workload import COPIES, Child, GraphNode, Op, OpKind, TileNeeds, Variant, Workload
 
 SOURCE = "drawn by the fuzzer"
@@ -313,7 +311,7 @@ class _Programs:
 # ---- what a workload amounts to --------------------------------------------------------------------
 
 
-class Size(NamedTuple):
+class WorkloadSize(NamedTuple):
     """Of a job alone, on average over variants."""
 
     kernels: float
@@ -327,14 +325,14 @@ class Size(NamedTuple):
     """Of blocks."""
 
 
-def size_of(workload: Workload, gpu: GpuSpec) -> Size:
+def size_of(workload: Workload, gpu: GpuSpec) -> WorkloadSize:
     """The size of a job of ``workload`` on ``gpu``."""
     launched, variants = list(kernels_of(workload)), workload.variants
     ops = [op for variant in variants for op in variant.all_ops]
     busy_us = sum(op.host_us for op in ops) + sum(op.duration_us for op in ops if op.kind in COPIES)
     job_us = (busy_us + sum(duration_us for _, duration_us in launched)) / len(variants)
     waves = [kernel_waves(kernel, gpu) for kernel in workload.kernels]
-    return Size(
+    return WorkloadSize(
         kernels=len(launched) / len(variants),
         job_us=job_us,
         kernel_us=job_us * len(variants) / len(launched),

@@ -1,8 +1,4 @@
-"""What experiments ask of a game.
-
-Rankings, searches for options, trainings, fuzzing and the pages of schedulers are the same for all games: they ask for
-what differs here. Comparisons and runs on a real GPU show tenants, jobs and kernels; they take scenarios only.
-"""
+"""What experiments ask of a game, and the game of a problem."""
 
 from __future__ import annotations
 
@@ -13,16 +9,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpusched_env.agents.training.config import Training
 from gpusched_env.baselines.ranges import Ranges
 from gpusched_env.baselines.registered import Registered
+from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, Workloads
-from gpusched_env.experiments.ranking.made import Made
+from gpusched_env.experiments.ranking.made import Fingerprints
+from gpusched_env.scenarios.games import GAMES, KERNELS, load_room, rooms_of
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
+    from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
 
 
-class Grid(Protocol):
+class GameGrid(Protocol):
     """Problems of a game, on which schedulers are run with several seeds."""
 
     @property
@@ -60,12 +58,12 @@ class RankedField:
     """Who is ranked and on what."""
 
     schedulers: list[str]
-    grid: Grid
+    grid: GameGrid
     bounded: list[str] = field(default_factory=list)
     """Scenarios whose cost with every tenant alone is among the episodes."""
     remarks: dict[str, list[str]] = field(default_factory=dict)
     """By scenario: what to know of its figures."""
-    made: Made
+    made: Fingerprints
     """What its episodes are made by."""
 
 
@@ -73,7 +71,7 @@ class RankedField:
 class TunedField:
     """Whose options are searched, and on what."""
 
-    grid: Grid
+    grid: GameGrid
     seeds: list[int]
     """Of each problem."""
     ranges: dict[str, Ranges]
@@ -82,12 +80,12 @@ class TunedField:
     """Options by scheduler."""
     check: Callable[[str], object]
     """Raises InputError if a scheduler's options do not fit."""
-    made: Made
+    made: Fingerprints
     """What its episodes are made by."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Validation:
+class GameValidation:
     """The episodes that a training is validated on."""
 
     seeds: list[int]
@@ -195,7 +193,7 @@ class Game(Protocol):
         """Schedulers that a training is compared with, if nobody says which: honest ones of today's GPUs."""
         ...
 
-    def validation(self, config: Any) -> Validation:
+    def validation(self, config: Any) -> GameValidation:
         """The episodes that a training is validated on."""
         ...
 
@@ -203,3 +201,27 @@ class Game(Protocol):
     def fuzzing(self) -> Fuzzing:
         """How devices of the game are fuzzed."""
         ...
+
+
+def game_of(problem: object) -> Game:
+    """That of a game's name, or of a scenario, its name or file."""
+    found: Game = load_room(rooms_of(problem).game)
+    return found
+
+
+def common_game(problems: Sequence[object]) -> Game:
+    """The game that all ``problems`` are of; without any, that of scenarios.
+
+    Raises:
+        InputError: they are of several.
+    """
+    apart = [problem for problem in problems if rooms_of(problem) != rooms_of(problems[0])]
+    if apart:
+        raise InputError(f"{problems[0]} and {apart[0]} are different games: each is ranked by itself")
+    return game_of(problems[0] if problems else None)
+
+
+def games() -> dict[str, Game]:
+    """All of them, by name; that of scenarios comes first and has none."""
+    found: list[tuple[str, Game]] = [("", load_room(KERNELS.game)), *((name, game_of(name)) for name in GAMES)]
+    return dict(found)

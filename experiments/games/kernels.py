@@ -14,11 +14,18 @@ from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_file
 from gpusched_env.agents.training.config import TrainingConfig, config_of, defaults_for
 from gpusched_env.baselines.ranges import ranges_of
+from gpusched_env.baselines.registered import options_of
 from gpusched_env.baselines.registry import SCHEDULERS, honest_names, means, scheduler_names
-from gpusched_env.baselines.spec import options_of
 from gpusched_env.episodes.cautions import cautions
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField, Validation
+from gpusched_env.experiments.games.game import (
+    Game,
+    GameValidation,
+    RankedField,
+    RankingTerms,
+    SchedulerGroup,
+    TunedField,
+)
 from gpusched_env.experiments.lib.names import (
     check_scheduler,
     default_schedulers,
@@ -38,14 +45,14 @@ from gpusched_env.experiments.ranking.episodes import (
     cells_of,
     variants_of,
 )
-from gpusched_env.experiments.ranking.made import ALONE_ORIGIN, Made, Origin, data_hash, made_by, origin_of
+from gpusched_env.experiments.ranking.made import ALONE_ORIGIN, Fingerprints, Origin, data_hash, made_by, origin_of
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.variants import scenario_variants
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
+    from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
 
 PLAY: Final = ("gpusched_env.episodes.session", "gpusched_env.episodes.metrics", "gpusched_env.scenarios.building")
@@ -168,11 +175,11 @@ class Kernels:
     def baselines(self, config: TrainingConfig) -> list[str]:
         return honest_names(config.scenario.window is not None, hardware=False)
 
-    def validation(self, config: TrainingConfig) -> Validation:
+    def validation(self, config: TrainingConfig) -> GameValidation:
         from gpusched_env.agents.training.environments import training_scenarios, validation_seeds
 
         scenarios, seeds = training_scenarios(config), validation_seeds(config)
-        return Validation(
+        return GameValidation(
             seeds=seeds,
             problems=[msgspec.json.encode(scenario, order="sorted").decode() for scenario in scenarios],
             episodes=len(scenarios) * len(seeds),
@@ -181,7 +188,7 @@ class Kernels:
 
     @property
     def fuzzing(self) -> Fuzzing:
-        from gpusched_env.experiments.fuzz.fuzzing import KERNELS
+        from gpusched_env.experiments.fuzz.run import KERNELS
 
         return KERNELS
 
@@ -216,7 +223,7 @@ def _policies(scenarios: Sequence[str | Scenario], schedulers: Sequence[str]) ->
     return found
 
 
-def made_of_one(scenario: Scenario, device: str, schedulers: Sequence[str], variant: str = "") -> Made:
+def made_of_one(scenario: Scenario, device: str, schedulers: Sequence[str], variant: str = "") -> Fingerprints:
     """The hashes of what makes episodes of one problem; ``variant``: what it is called, if not as its scenario."""
     problems = {(scenario.name, variant or scenario.name): scenario}
     return made_of(problems, [device], schedulers, _policies([scenario], schedulers))
@@ -227,7 +234,7 @@ def made_of(
     devices: Sequence[str],
     schedulers: Sequence[str],
     policies: Mapping[str, Mapping[str, str]],
-) -> Made:
+) -> Fingerprints:
     """The hashes of what makes episodes; ``problems``: by scenario and variant; ``policies``: those of trained ones."""
     origins: dict[str, dict[str, Origin]] = {}
     data: dict[str, dict[str, str]] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.agents.shipped import shipped_names
 from gpusched_env.agents.training.config import defaults_for
-from gpusched_env.agents.training.game_training import GameTraining, game_training_of
+from gpusched_env.agents.training.trainer import GameTraining, game_training_of
 from gpusched_env.baselines.ranges import ranges_of
 from gpusched_env.baselines.registered import Registered
 from gpusched_env.baselines.tuning import PREFIX as TUNED
@@ -25,8 +25,8 @@ from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.made import made_by, origin_of
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.games.game import Validation
-    from gpusched_env.experiments.ranking.made import Made
+    from gpusched_env.experiments.games.game import GameValidation
+    from gpusched_env.experiments.ranking.made import Fingerprints
 
 S = TypeVar("S")
 
@@ -60,7 +60,7 @@ class NamedSchedulers(Generic[S]):
 
 @dataclass(frozen=True)
 class NamedProblems:
-    """A :class:`~gpusched_env.experiments.games.game.Grid` of problems by name, each drawn by every seed."""
+    """A :class:`~gpusched_env.experiments.games.game.GameGrid` of problems by name, each drawn by every seed."""
 
     game: str
     names: tuple[str, ...]
@@ -169,11 +169,11 @@ class OwnGame(ABC):
         """Also those whose options are searched unless told otherwise."""
 
     @abstractmethod
-    def validation(self, config: Any) -> Validation: ...
+    def validation(self, config: Any) -> GameValidation: ...
 
     def _grid(self, problems: tuple[str, ...]) -> NamedProblems:
         return NamedProblems(self.named.game, problems, self.task)
 
-    def _made(self, schedulers: dict[str, Any], **more: Any) -> Made:
+    def _made(self, schedulers: dict[str, Any], **more: Any) -> Fingerprints:
         origins = {each: origin_of(each, found, self.schedulers, self.named.game) for each, found in schedulers.items()}
         return made_by({DEVICE: self.play}, {self.named.game: origins}, **more)

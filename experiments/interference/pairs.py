@@ -1,4 +1,4 @@
-"""What the model of interference is fitted to and judged on: networks side by side, simulated and recorded."""
+"""What the model of interference is fitted to and judged on, and the ridge regression that fits it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 
 from gpusched_env.data import recorded_names
 from gpusched_env.experiments.games.kernels import PLAY
-from gpusched_env.experiments.lib.graph_pairs import GraphPair
-from gpusched_env.experiments.lib.judged import run_cells
 from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.recorded import RECORDED_ON, measurements, situation, tenant
+from gpusched_env.experiments.lib.recorded import RECORDED_ON, GraphPair, measurements, situation, tenant
+from gpusched_env.experiments.lib.verdicts import run_cells
 from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.experiments.ranking.made import Made, made_by
-from gpusched_env.scenarios.demand import JobDemand
+from gpusched_env.experiments.ranking.made import Fingerprints, made_by
+from gpusched_env.planning.interference import Floats, PairModel, features, products, speed_table, speeds_in_order
+from gpusched_env.scenarios.profiles import JobDemand
 from gpusched_env.workload.workload import Workload, decode_workload
 
 Launch = Literal["host", "graph"]
@@ -94,7 +94,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
     pairs: list[Speeds]
     companies: list[Speeds]
     """Of three and more networks, all among the fitted ones or all among the unseen ones."""
-    made: Made = Made()
+    made: Fingerprints = Fingerprints()
     """Hashes of what they were made by."""
 
     def of_networks(self, wanted: Iterable[str]) -> list[Speeds]:
@@ -148,7 +148,7 @@ def demand_of(
     return situation([tenant(network, **launched)], gpu, workloads=own).knowledge.tenants[0].demand
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedPairs(msgspec.Struct, frozen=True):
     """Recorded pairs with an urgent foreground, on one GPU, by networks of which the simulator has traces."""
 
     what: str
@@ -157,7 +157,7 @@ class Recorded(msgspec.Struct, frozen=True):
     workloads: dict[str, Workload]
 
 
-def recorded() -> list[Recorded]:
+def recorded_pairs_by_group() -> list[RecordedPairs]:
     """The recorded pairs that are shipped, group by group."""
     folder = resources.files("gpusched_env.data") / "measurements"
     return [
@@ -168,7 +168,7 @@ def recorded() -> list[Recorded]:
     ]  # fmt: skip
 
 
-def _recorded(what: str, gpu: str, path: str, traces: Traversable | None) -> Recorded:
+def _recorded(what: str, gpu: str, path: str, traces: Traversable | None) -> RecordedPairs:
     files = [] if traces is None else sorted(traces.iterdir(), key=lambda file: file.name)
     own = {file.name.split(".")[0]: decode_workload(file.read_bytes(), file.name) for file in files}
     known = {*own, *recorded_names()}
@@ -176,9 +176,79 @@ def _recorded(what: str, gpu: str, path: str, traces: Traversable | None) -> Rec
         msgspec.convert(row, GraphPair) for row in measurements(path, gpu.removesuffix("-sxm")) if row["what"] == "pair"
     ]
     pairs = [pair for pair in rows if pair.mode == "priority" and {pair.fg, pair.bg} <= known]
-    return Recorded(what, gpu, pairs, own)
+    return RecordedPairs(what, gpu, pairs, own)
 
 
 def networks_of(pairs: Sequence[GraphPair]) -> list[str]:
     """Networks of recorded pairs, each once."""
     return list(dict.fromkeys(name for pair in pairs for name in (pair.fg, pair.bg)))
+
+
+PENALTIES: Final = (10.0, 30.0, 100.0, 300.0, 1000.0)
+EXPONENTS: Final = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+FOLDS: Final = 5
+SLOWEST: Final = 1e-3
+"""Where nothing was done at all, a logarithm is taken of this."""
+Demands = Mapping[tuple[str, str, str], JobDemand]
+"""By network, how it is launched, and the GPU."""
+
+
+def fit(pairs: Sequence[Speeds], demands: Demands, penalty: float, fitted_to: str) -> PairModel:
+    """The model with the smallest sum of squared errors of log speeds and ``penalty`` times squared weights."""
+    seen = np.array([features(demands[name, pair.launch, pair.gpu]) for pair in pairs for name in pair.networks])
+    mean, scale = seen.mean(axis=0), seen.std(axis=0)
+    terms = np.array([
+        products(*((features(demands[name, pair.launch, pair.gpu]) - mean) / scale for name in pair.networks))
+        for pair in pairs
+    ])  # fmt: skip
+    logs = np.log(np.maximum([pair.speeds for pair in pairs], SLOWEST))
+    shrunk = penalty * np.eye(terms.shape[1])
+    shrunk[0, 0] = 0.0
+    weights = np.linalg.solve(terms.T @ terms + shrunk, terms.T @ logs).T
+    rounded = [_rounded(row) for row in weights]
+    return PairModel(fitted_to=fitted_to, mean=_rounded(mean), scale=_rounded(scale), weights=rounded, exponent=1.0)
+
+
+def with_exponent(model: PairModel, companies: Sequence[Speeds], demands: Demands) -> PairModel:
+    """The model with the exponent of :data:`EXPONENTS` whose mean error on companies is least."""
+
+    def error(exponent: float) -> float:
+        found = company_speeds(msgspec.structs.replace(model, exponent=exponent), companies, demands)
+        off = [np.abs(np.array(speeds) - one.speeds).mean() for speeds, one in zip(found, companies, strict=True)]
+        return float(np.mean(off))
+
+    return msgspec.structs.replace(model, exponent=min(EXPONENTS, key=error))
+
+
+def company_speeds(model: PairModel, companies: Sequence[Speeds], demands: Demands) -> list[list[float]]:
+    """Predicted speeds of networks side by side."""
+    return [
+        speeds_in_order(
+            range(len(one.networks)),
+            speed_table([demands[name, one.launch, one.gpu] for name in one.networks], model),
+            model.exponent,
+        )
+        for one in companies
+    ]
+
+
+def _rounded(values: Floats) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
+
+
+def errors(model: PairModel, pairs: Sequence[Speeds], demands: Demands) -> Floats:
+    """Relative errors of predicted speeds, shape ``(pairs, 2)``."""
+    found = [model.speeds(*(demands[name, pair.launch, pair.gpu] for name in pair.networks)) for pair in pairs]
+    return np.array(found) / np.maximum([pair.speeds for pair in pairs], SLOWEST) - 1.0
+
+
+def left_out_error(pairs: Sequence[Speeds], demands: Demands, penalty: float) -> float:
+    """Mean absolute error on pairs of networks that were both left out of a fit to all pairs of the others."""
+    names = sorted({name for pair in pairs for name in pair.networks})
+    order = np.random.default_rng(0).permutation(len(names))
+    found = []
+    for fold in range(FOLDS):
+        out = {names[i] for i in order[fold::FOLDS]}
+        model = fit([pair for pair in pairs if out.isdisjoint(pair.networks)], demands, penalty, "a fold")
+        found.append(np.abs(errors(model, [pair for pair in pairs if out.issuperset(pair.networks)], demands)).ravel())
+    return float(np.concatenate(found).mean())

@@ -11,32 +11,29 @@ import numpy as np
 
 from gpusched_env.display.table import Table
 from gpusched_env.display.words import counted
-from gpusched_env.experiments.interference.fit import (
-    PENALTIES,
-    Demands,
-    company_speeds,
-    errors,
-    fit,
-    left_out_error,
-    with_exponent,
-)
 from gpusched_env.experiments.interference.pairs import (
     FITTED_ON,
     LAUNCHES,
+    PENALTIES,
     SIZES,
     UNSEEN,
     UNSEEN_ON,
-    Recorded,
+    Demands,
+    RecordedPairs,
     Simulated,
     Speeds,
+    company_speeds,
     demand_of,
+    errors,
+    fit,
     fitted_networks,
+    left_out_error,
     networks_of,
-    recorded,
+    recorded_pairs_by_group,
+    with_exponent,
 )
-from gpusched_env.experiments.lib.judged import JudgedResult
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.verdicts import Target, record, table_of
+from gpusched_env.experiments.lib.verdicts import JudgedResult, Target, as_row, table_of
 from gpusched_env.planning.interference import Floats
 
 MOST_SIMULATED: Final = 0.08
@@ -107,7 +104,7 @@ class Interference(JudgedResult):
                 for launch, how in zip(LAUNCHES, ("kernel by kernel", "as graphs"), strict=True)
                 if (pairs := [p for p in simulated.of_networks(unseen) if p.launch == launch and p.gpu in FITTED_ON])
             ),
-            *(self._recorded(group) for group in recorded()),
+            *(self._recorded(group) for group in recorded_pairs_by_group()),
         ]
         self.by_gpu = [
             self._simulated(gpu if gpu in FITTED_ON else f"{gpu}, not in the fit", pairs, demands)
@@ -127,7 +124,7 @@ class Interference(JudgedResult):
         naive = np.array([self._naive[0], *[self._naive[1]] * (size - 1)])
         return group_errors(f"{size} unseen networks", predicted, found, naive, relative=False)
 
-    def _recorded(self, group: Recorded) -> GroupErrors:
+    def _recorded(self, group: RecordedPairs) -> GroupErrors:
         demands = {name: demand_of(name, "graph", group.gpu, group.workloads) for name in networks_of(group.pairs)}
         predicted = np.array([self.model.speeds(demands[pair.fg], demands[pair.bg]) for pair in group.pairs])
         found = 1.0 / np.array([pair.recorded for pair in group.pairs])
@@ -199,9 +196,9 @@ class Interference(JudgedResult):
         return {
             **msgspec.to_builtins(self.simulated),
             "model": msgspec.to_builtins(self.model),
-            "groups": [record(group) for group in self.groups],
-            "by_gpu": [record(group) for group in self.by_gpu],
-            "groups_of_more": [record(group) for group in self.companies],
+            "groups": [as_row(group) for group in self.groups],
+            "by_gpu": [as_row(group) for group in self.by_gpu],
+            "groups_of_more": [as_row(group) for group in self.companies],
             "left_out": {f"{penalty:g}": error for penalty, error in self.left_out.items()},
         }
 

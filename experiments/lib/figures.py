@@ -1,17 +1,22 @@
-"""The figures that tables and reports show: where they come from, their units, and which way is better."""
+"""The figures that tables and reports show, and tables that are too long to be read, as CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpusched_env.display.table import NONE, Cell, Row, Table
 from gpusched_env.episodes.metrics import Metrics, TenantMetrics
 from gpusched_env.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class FigureSpec:
     """One figure of :class:`~gpusched_env.episodes.metrics.Metrics` or of its tenants."""
 
     key: str
@@ -39,9 +44,11 @@ class Figure:
 
 
 TENANT_FIGURES = (
-    Figure("turnaround_mean_us", "mean", "ms", 1e-3, "low", "turnaround, mean"),
-    Figure("turnaround_p50_us", "p50", "ms", 1e-3, "low", "turnaround, median, all seeds together", percentile=50.0),
-    Figure(
+    FigureSpec("turnaround_mean_us", "mean", "ms", 1e-3, "low", "turnaround, mean"),
+    FigureSpec(
+        "turnaround_p50_us", "p50", "ms", 1e-3, "low", "turnaround, median, all seeds together", percentile=50.0
+    ),
+    FigureSpec(
         "turnaround_p95_us",
         "p95",
         "ms",
@@ -50,7 +57,7 @@ TENANT_FIGURES = (
         "turnaround, 95th percentile, all seeds together",
         percentile=95.0,
     ),
-    Figure(
+    FigureSpec(
         "turnaround_p99_us",
         "p99",
         "ms",
@@ -59,7 +66,7 @@ TENANT_FIGURES = (
         "turnaround, 99th percentile, all seeds together",
         percentile=99.0,
     ),
-    Figure(
+    FigureSpec(
         "slowdown",
         "slowdown",
         "",
@@ -67,8 +74,8 @@ TENANT_FIGURES = (
         "low",
         "mean turnaround over the mean turnaround alone; a little below 1 where jobs happen to be short",
     ),
-    Figure("progress", "progress", "", 1.0, "high", "normalised progress while at work"),
-    Figure(
+    FigureSpec("progress", "progress", "", 1.0, "high", "normalised progress while at work"),
+    FigureSpec(
         "slo_attainment",
         "SLO",
         "%",
@@ -77,23 +84,23 @@ TENANT_FIGURES = (
         "jobs within the SLO, of those with a known outcome",
         counts_undone=True,
     ),
-    Figure("ttft_mean_us", "TTFT", "ms", 1e-3, "low", "time to first token, mean, of engines' completed requests"),
-    Figure("ttft_p50_us", "TTFT p50", "ms", 1e-3, "low", "time to first token, median; mean over seeds"),
-    Figure("ttft_p99_us", "TTFT p99", "ms", 1e-3, "low", "time to first token, 99th percentile; mean over seeds"),
-    Figure("tpot_mean_us", "TPOT", "ms", 1e-3, "low", "time per output token behind the first, mean over requests"),
-    Figure("tpot_p50_us", "TPOT p50", "ms", 1e-3, "low", "time per output token, median; mean over seeds"),
-    Figure("tpot_p99_us", "TPOT p99", "ms", 1e-3, "low", "time per output token, 99th percentile; mean over seeds"),
-    Figure("throughput_per_s", "jobs/s", "", 1.0, "high", "completed jobs a second, while the tenant was active"),
-    Figure("completed", "done", "", 1.0, "", "completed jobs", count=True),
-    Figure("rejected", "rejected", "", 1.0, "", "jobs that the scheduler gave up", count=True),
-    Figure(
+    FigureSpec("ttft_mean_us", "TTFT", "ms", 1e-3, "low", "time to first token, mean, of engines' completed requests"),
+    FigureSpec("ttft_p50_us", "TTFT p50", "ms", 1e-3, "low", "time to first token, median; mean over seeds"),
+    FigureSpec("ttft_p99_us", "TTFT p99", "ms", 1e-3, "low", "time to first token, 99th percentile; mean over seeds"),
+    FigureSpec("tpot_mean_us", "TPOT", "ms", 1e-3, "low", "time per output token behind the first, mean over requests"),
+    FigureSpec("tpot_p50_us", "TPOT p50", "ms", 1e-3, "low", "time per output token, median; mean over seeds"),
+    FigureSpec("tpot_p99_us", "TPOT p99", "ms", 1e-3, "low", "time per output token, 99th percentile; mean over seeds"),
+    FigureSpec("throughput_per_s", "jobs/s", "", 1.0, "high", "completed jobs a second, while the tenant was active"),
+    FigureSpec("completed", "done", "", 1.0, "", "completed jobs", count=True),
+    FigureSpec("rejected", "rejected", "", 1.0, "", "jobs that the scheduler gave up", count=True),
+    FigureSpec(
         "unfinished", "left", "", 1.0, "low", "jobs neither completed nor rejected when the episode ended", count=True
     ),
 )
 """Figures of one tenant, by attribute of :class:`TenantMetrics`."""
 
 GLOBAL_FIGURES = (
-    Figure(
+    FigureSpec(
         "cost",
         "cost",
         "",
@@ -102,9 +109,9 @@ GLOBAL_FIGURES = (
         "the scenario's weighted cost; an agent's return is minus this",
         counts_undone=True,
     ),
-    Figure("stp", "STP", "", 1.0, "high", "system throughput: sum of the tenants' progress"),
-    Figure("antt", "ANTT", "", 1.0, "low", "average normalised turnaround: mean of the tenants' slowdowns"),
-    Figure(
+    FigureSpec("stp", "STP", "", 1.0, "high", "system throughput: sum of the tenants' progress"),
+    FigureSpec("antt", "ANTT", "", 1.0, "low", "average normalised turnaround: mean of the tenants' slowdowns"),
+    FigureSpec(
         "urgent_p99",
         "urgent p99",
         "",
@@ -113,11 +120,13 @@ GLOBAL_FIGURES = (
         "turnaround over turnaround alone of the most urgent, 99th percentile",
         percentile=99.0,
     ),
-    Figure("best_effort", "others' progress", "", 1.0, "high", "mean progress of all but the most urgent tenants"),
-    Figure("goodput_per_s", "goodput/s", "", 1.0, "high", "jobs within their SLO a second", counts_undone=True),
-    Figure("jobs_completed", "done", "", 1.0, "", "completed jobs of all tenants", count=True, jobs="completed"),
-    Figure("jobs_rejected", "rejected", "", 1.0, "", "jobs that the scheduler gave up", count=True, jobs="rejected"),
-    Figure(
+    FigureSpec("best_effort", "others' progress", "", 1.0, "high", "mean progress of all but the most urgent tenants"),
+    FigureSpec("goodput_per_s", "goodput/s", "", 1.0, "high", "jobs within their SLO a second", counts_undone=True),
+    FigureSpec("jobs_completed", "done", "", 1.0, "", "completed jobs of all tenants", count=True, jobs="completed"),
+    FigureSpec(
+        "jobs_rejected", "rejected", "", 1.0, "", "jobs that the scheduler gave up", count=True, jobs="rejected"
+    ),
+    FigureSpec(
         "jobs_unfinished",
         "left",
         "",
@@ -127,17 +136,17 @@ GLOBAL_FIGURES = (
         count=True,
         jobs="unfinished",
     ),
-    Figure("utilisation", "SM", "%", 100.0, "", "SM-time with a resident block"),
-    Figure("dram_utilisation", "DRAM", "%", 100.0, "", "DRAM traffic over nominal bandwidth"),
-    Figure("energy_j", "energy", "J", 1.0, "low", "energy of the board"),
-    Figure("energy_per_job_j", "per job", "J", 1.0, "low", "energy over completed jobs"),
-    Figure("makespan_us", "makespan", "ms", 1e-3, "low", "until the workload is done, or the end"),
-    Figure("decisions", "decisions", "", 1.0, "", "commands given", count=True),
+    FigureSpec("utilisation", "SM", "%", 100.0, "", "SM-time with a resident block"),
+    FigureSpec("dram_utilisation", "DRAM", "%", 100.0, "", "DRAM traffic over nominal bandwidth"),
+    FigureSpec("energy_j", "energy", "J", 1.0, "low", "energy of the board"),
+    FigureSpec("energy_per_job_j", "per job", "J", 1.0, "low", "energy over completed jobs"),
+    FigureSpec("makespan_us", "makespan", "ms", 1e-3, "low", "until the workload is done, or the end"),
+    FigureSpec("decisions", "decisions", "", 1.0, "", "commands given", count=True),
 )
 """Figures of the whole GPU, by attribute of :class:`Metrics`; numbers of jobs are sums over the tenants."""
 
 
-def find_figure(name: str, *, of_tenant: bool) -> Figure:
+def find_figure(name: str, *, of_tenant: bool) -> FigureSpec:
     """A figure by its key.
 
     Raises:
@@ -157,7 +166,7 @@ def find_figure(name: str, *, of_tenant: bool) -> Figure:
     raise InputError(f"no figure {name!r}; {did_you_mean(name, (figure.key for figure in own))}")
 
 
-def figure_value(record: Metrics | TenantMetrics, figure: Figure) -> float:
+def figure_value(record: Metrics | TenantMetrics, figure: FigureSpec) -> float:
     """The figure in the record's own unit, as a float."""
     if figure.jobs:
         assert isinstance(record, Metrics)
@@ -165,19 +174,19 @@ def figure_value(record: Metrics | TenantMetrics, figure: Figure) -> float:
     return float(getattr(record, figure.key))
 
 
-def show(value: float, figure: Figure) -> str:
+def format_value(value: float, figure: FigureSpec) -> str:
     """``value`` (record's unit) as text in the shown unit, about three significant digits; NaN is a dash."""
     if not math.isfinite(value):
         return "–"
     return f"{value * figure.scale:.{decimals(value, figure)}f}"
 
 
-def show_spread(spread: float, mean: float, figure: Figure) -> str:
+def show_spread(spread: float, mean: float, figure: FigureSpec) -> str:
     """``spread`` with the digits that ``mean`` is shown with."""
     return f"{spread * figure.scale:.{decimals(mean, figure)}f}"
 
 
-def decimals(value: float, figure: Figure) -> int:
+def decimals(value: float, figure: FigureSpec) -> int:
     """Digits after the point that ``value`` is shown with."""
     size = abs(value * figure.scale)
     if figure.unit == "%":
@@ -185,3 +194,66 @@ def decimals(value: float, figure: Figure) -> int:
     if figure.count:
         return 0 if size == round(size) else 1
     return 0 if size == 0 or size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+
+
+INTERVAL = re.compile(r"(?P<value>\S+) \[(?P<low>[^,\]]+), (?P<high>[^\]]+)\]")
+AGAINST = "against "
+"""Begins a head that names what rows are compared with: a column of its own here, where there is one such head."""
+KEYS = {find_figure(key, of_tenant=False).label: key for key in ("best_effort",)}
+"""Columns that are named by their figure's key, where that says something else than its label."""
+
+
+def tables_csv(tables: Sequence[tuple[Mapping[str, str], Table]]) -> str:
+    """A row of each row of ``tables``, behind what is said of its table.
+
+    A cell with an interval, ``1.5 [1.2, 1.8]``, becomes three columns; percentages become shares, and what is not
+    defined stays empty. Columns that a table lacks are empty as well.
+    """
+    rows = [{**said, **_cells(table.heads, row)} for said, table in tables for row in table.rows]
+    names = list(dict.fromkeys(name for row in rows for name in _with_bounds(row)))
+    written = io.StringIO()
+    filled = [name for name in names if any(row.get(name) for row in rows)]
+    writer = csv.DictWriter(written, filled, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return written.getvalue()
+
+
+def _with_bounds(row: Mapping[str, str]) -> list[str]:
+    """Columns of a row; those of an interval stay together even where a row before has none."""
+    values = (name for name in row if name.removesuffix("_low").removesuffix("_high") not in {*row} - {name})
+    return [f"{name}{bound}" for name in values for bound in ("", "_low", "_high")]
+
+
+def _cells(heads: Sequence[str], row: Row) -> dict[str, str]:
+    found: dict[str, str] = {}
+    alone = sum(head.startswith(AGAINST) for head in heads) == 1
+    for head, cell in zip(_distinct(heads), row, strict=True):
+        text = cell.text if isinstance(cell, Cell) else cell
+        name = KEYS.get(head) or head.replace("/s", "_per_s").replace(" ", "_")
+        if head.startswith(AGAINST) and alone:
+            found["against"], name = head.removeprefix(AGAINST), "difference"
+        interval = INTERVAL.fullmatch(text)
+        parts = interval.groupdict() if interval else {"value": text}
+        found |= {name if part == "value" else f"{name}_{part}": _plain(value) for part, value in parts.items()}
+    return found
+
+
+def _distinct(heads: Sequence[str]) -> list[str]:
+    """Heads that a table has several times, behind the one of its own that they belong to; numbered if that has two."""
+    found: list[str] = []
+    owner = ""
+    for head in heads:
+        repeated = heads.count(head) > 1
+        name = f"{owner} {head}".strip() if repeated else head
+        again = sum(other == name or other.startswith(f"{name} ") for other in found) if repeated else 0
+        found.append(f"{name} {again + 1}" if again else name)
+        owner = owner if repeated else head
+    return found
+
+
+def _plain(text: str) -> str:
+    if text == NONE:
+        return ""
+    share = re.fullmatch(r"([+-]?[\d.]+) ?%", text)
+    return f"{float(share[1]) / 100.0:.6g}" if share else text

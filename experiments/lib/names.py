@@ -18,15 +18,14 @@ from typing import Any, TypeVar
 
 from gpusched_env.baselines.at_intervals import PREFIX as INTERVAL
 from gpusched_env.baselines.at_intervals import AtIntervals, rule_and_interval
+from gpusched_env.baselines.registered import parse_spec, with_options
 from gpusched_env.baselines.registry import describe, honest_names, make_scheduler, scheduler_names
-from gpusched_env.baselines.spec import parse_spec, with_options
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec, tuning_for
 from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
 from gpusched_env.experiments.lib.trained import LEARNED, is_learned, trained
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
+from gpusched_env.scheduling.contract import Device, Scheduler, is_clairvoyant
 
 DeviceSource = str | Callable[[], Device]
 SchedulerSource = str | Scheduler | Callable[[], Scheduler]

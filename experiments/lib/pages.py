@@ -1,22 +1,30 @@
-"""Pages from Jinja templates in ``experiments/templates``: Markdown for the documentation, HTML that is one file."""
+"""Pages from Jinja templates, and pictures with matplotlib: equal content gives equal bytes."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import gzip
+import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from gpusched_env.display.palette import COLOURS, log_ticks
 from gpusched_env.display.table import Table
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import PAGE_OPTION, command_of, writing
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 
 def page(template: str, **values: Any) -> str:
@@ -116,3 +124,76 @@ def _plotly() -> Markup:
     from plotly.offline import get_plotlyjs
 
     return packed(get_plotlyjs())
+
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    # Names of the file's elements are made of this and its content, so that equal pictures are equal files.
+    "svg.hashsalt": "gpusched",
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+@contextlib.contextmanager
+def drawing(size_in: tuple[float, float]) -> Iterator[tuple[Figure, Callable[[], bytes]]]:
+    """An empty figure, and what makes SVG of it when it is drawn.
+
+    Args:
+        size_in: width and height, inches.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError("pictures need matplotlib: pip install 'gpusched-env[experiments]'") from error
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size_in, layout="constrained")
+
+        def finished() -> bytes:
+            target = io.BytesIO()
+            figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+            return b"\n".join(line.rstrip() for line in target.getvalue().splitlines()) + b"\n"
+
+        yield figure, finished
+
+
+def label_log(axis: Axis, low: float, high: float) -> None:
+    """Plain numbers (1, 2, 5 times powers of ten) along a logarithmic axis that shows ``low`` to ``high``."""
+    ticks = [tick for tick in log_ticks(low, high) if 0.8 * low <= tick <= 1.25 * high]
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
+
+
+OURS, THEIRS = COLOURS[0], "#c9c9c9"
+PANEL_IN: Final = (7.5, 1.9)
+
+
+def bars_svg(panels: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]], unit: str = "speed-up") -> bytes:
+    """As SVG; equal figures give equal bytes.
+
+    Args:
+        panels: by title, our figures and the published ones, by case.
+        unit: of all.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+
+    with drawing((PANEL_IN[0], PANEL_IN[1] * len(panels))) as (figure, finished):
+        axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        for axis, (title, (ours, theirs)) in zip(axes, panels.items(), strict=True):
+            places = np.arange(len(theirs))
+            for shift, values, colour, label in ((-0.2, theirs, THEIRS, "paper"), (0.2, ours, OURS, "ours")):
+                axis.bar(places + shift, [values[case] for case in theirs], 0.4, color=colour, label=label)
+            axis.axhline(1.0, color="black", linewidth=0.6)
+            axis.set_title(title, loc="left", fontsize=9.0)
+            axis.set_ylabel(unit)
+            axis.set_xticks(places, list(theirs), rotation=35, ha="right")
+        axes[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        return finished()

@@ -1,22 +1,30 @@
-"""What was recorded on an H100 with several programs at once, and problems to simulate the same."""
+"""What was recorded on an H100 with several programs at once, and problems that simulate the same."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.display.frame import frame
 from gpusched_env.episodes.session import Episode
-from gpusched_env.scenarios.building import build_problem
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.workers import Shared
+from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from gpusched_env.display.frame import DataFrame
+
 
 RECORDED_ON = "h100-sxm"
 
@@ -75,3 +83,183 @@ def turnarounds_us(episode: Episode, skip: int = 0) -> list[NDArray[np.float64]]
     jobs = episode.timeline.jobs.dict()
     took = jobs["completed_us"] - jobs["arrived_us"]
     return [took[(jobs["tenant"] == row) & (jobs["job"] >= skip)] for row in range(len(episode.problem.programs))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFigures:
+    """NaN where nothing was completed."""
+
+    requests: int = 0
+    """Completed ones, the first (cold) one left out."""
+    turnaround_us: float = math.nan
+    """Mean over them."""
+    turnaround_p99_us: float = math.nan
+    variation: float = math.nan
+    """Standard deviation of the turnarounds over their mean."""
+    waiting_us: float = math.nan
+    """Per request: time that its kernels were next in their stream before their first block started."""
+    lengthening_us: float = math.nan
+    """Per request: time that its kernels ran longer than alone."""
+    kernels: float = math.nan
+    """Per request."""
+
+
+def requests_of(episode: Episode, tenant: int) -> dict[str, Any]:
+    """Figures of :class:`RequestFigures` for a tenant (its row); none if it completed nothing.
+
+    The episode was recorded with detail ``kernels`` or more.
+    """
+    took = turnarounds_us(episode, skip=1)[tenant]
+    if not len(took):
+        return {}
+    kernels = finished_kernels(episode, tenant)
+    timing = episode.problem.gpu.timing
+    reached_us = kernels.launched_us + timing.launch_latency_us
+    after_us = kernels.ended_us.shift(fill_value=-math.inf) + timing.stream_gap_us
+    waited_us = (kernels.started_us - np.maximum(reached_us, after_us)).clip(lower=0.0)
+    longer_us = kernels.ended_us - kernels.started_us - kernels.profiled_us
+    begun = kernels.job.nunique()
+    return {
+        "requests": len(took),
+        "turnaround_us": float(took.mean()),
+        "turnaround_p99_us": float(np.percentile(took, 99)),
+        "variation": float(took.std() / took.mean()),
+        "waiting_us": float(waited_us.sum() / begun),
+        "lengthening_us": float(longer_us.sum() / begun),
+        "kernels": len(kernels) / begun,
+    }
+
+
+def work_rate(episode: Episode, tenant: int) -> float:
+    """Profiled device time of a tenant's finished kernels over the length of the episode."""
+    return float(finished_kernels(episode, tenant).profiled_us.sum()) / episode.end_us
+
+
+def finished_kernels(episode: Episode, tenant: int) -> DataFrame:
+    """Finished kernels of a tenant (its row) in order of issue: columns of the timeline, and their profiled duration.
+
+    The episode was recorded with detail ``kernels`` or more.
+    """
+    kernels = frame(episode.timeline.kernels.dict())
+    kernels = kernels[kernels["tenant"] == tenant].sort_values("id", ignore_index=True)
+    profiled_us = np.array([profile.duration_us for profile in episode.problem.kernels])
+    return kernels.assign(profiled_us=profiled_us[kernels["identity"].astype(int)])
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Mean times of an iteration (us) of two processes."""
+
+    recorded_us: tuple[float, ...]
+    alone_us: tuple[float, ...]
+    simulated_us: tuple[float, ...]
+
+    @property
+    def slowdowns(self) -> list[tuple[float, float]]:
+        """Simulated and recorded time over that alone, of each."""
+        together = zip(self.simulated_us, self.recorded_us, strict=True)
+        return [(s / us, r / us) for (s, r), us in zip(together, self.alone_us, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSliced:
+    """A recorded pair; host times are scaled to the processes' speed alone, as recorded on the same host."""
+
+    recording: str
+    """Name of a measurement file."""
+    networks: tuple[str, ...]
+    """Workloads of a pair in it."""
+    horizon_us: float = math.inf
+    first_us: float | None = None
+    """It ends when the first network has run as many iterations as take this long alone."""
+    skip: int = 0
+    """So many first iterations do not count."""
+
+    def run(self, device: str) -> Turns:
+        recorded_us, alone_us = zip(*recorded_turns(self.recording)[self.networks], strict=True)
+        tenants = [tenant(name, iteration_us=us) for name, us in zip(self.networks, alone_us, strict=True)]
+        if self.first_us is not None:
+            tenants[0]["jobs"] = math.ceil(self.first_us / alone_us[0])
+        episode = play("time-slicing", situation(tenants, horizon_us=self.horizon_us), seed=0, device=device)
+        took = turnarounds_us(episode, self.skip)
+        return Turns(recorded_us, alone_us, tuple(float(each.mean()) for each in took))
+
+
+SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}
+"""Which scheduler is a recorded mode of sharing."""
+HORIZON_US, ITERATIONS = 150_000.0, 5
+"""Networks are simulated this long, or for so many iterations of the longest."""
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPairs:
+    """Networks side by side, each on a stream of its own."""
+
+    networks: tuple[str, ...]
+    """Workloads; urgency falls along them."""
+    mode: str = "streams"
+    """Of :data:`SCHEDULERS`."""
+    gpu: str = RECORDED_ON
+    horizon_us: float | None = None
+    """How long to simulate; by default :data:`HORIZON_US` or more."""
+    own: Shared[Mapping[str, Workload]] | None = field(default=None, repr=False)
+    """Workloads that come before the shipped ones."""
+
+    def run(self, device: str) -> list[float]:
+        """Median turnaround of each (us)."""
+        horizon_us = self.horizon_us
+        own = {} if self.own is None else self.own.value
+        if horizon_us is None:
+            longest_us = max(max((own.get(name) or load_workload(name)).iteration_us) for name in self.networks)
+            horizon_us = max(HORIZON_US, ITERATIONS * longest_us)
+        numbered = enumerate(self.networks)
+        tenants = [tenant(name, launch="graph", priority=i, name=f"{name} ({i})") for i, name in numbered]
+        problem = situation(tenants, self.gpu, horizon_us, own, stream_priorities=[0, -5])
+        episode = play(SCHEDULERS[self.mode], problem, seed=0, device=device)
+        return [float(np.median(took)) for took in turnarounds_us(episode, skip=1)]
+
+
+class GraphPair(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field="what"):
+    """A recorded pair: a foreground network replayed one at a time beside a background one."""
+
+    mode: str
+    """``streams``: equal priority; ``priority``: the foreground is more urgent."""
+    fg: str
+    bg: str
+    fg_p50_us: Positive
+    bg_p50_us: Positive
+    fg_solo_us: Positive
+    bg_solo_us: Positive
+    fg_p99_us: float | None = None
+
+    @property
+    def recorded(self) -> tuple[float, float]:
+        """Slowdown of foreground and background: median time together over alone."""
+        return self.fg_p50_us / self.fg_solo_us, self.bg_p50_us / self.bg_solo_us
+
+    def simulated(self, runs: Mapping[GraphPairs, list[float]], **where: Any) -> tuple[float, float]:
+        """The same of ``runs``, which have the pair's :meth:`cells`."""
+        (fg_us, bg_us), (fg_alone_us,), (bg_alone_us,) = (runs[cell] for cell in self.cells(**where))
+        return fg_us / fg_alone_us, bg_us / bg_alone_us
+
+    def cells(self, **where: Any) -> tuple[GraphPairs, GraphPairs, GraphPairs]:
+        """Both together, the foreground alone, the background alone; ``where``: further fields of theirs."""
+        return (
+            GraphPairs((self.fg, self.bg), self.mode, **where),
+            GraphPairs((self.fg,), **where),
+            GraphPairs((self.bg,), **where),
+        )
+
+
+def graph_cells(pairs: Sequence[GraphPair], **where: Any) -> list[GraphPairs]:
+    """All that pairs need, each once; those together, which take longest, come first."""
+    cells = [pair.cells(**where) for pair in pairs]
+    alone = (cell for _, *each in cells for cell in each)
+    return [*(together for together, *_ in cells), *dict.fromkeys(alone)]
+
+
+def recorded_pairs() -> list[GraphPair]:
+    """All that were recorded on an H100."""
+    rows = measurements("model_pairs.jsonl")
+    return [msgspec.convert(row, GraphPair) for row in rows if row["what"] == "pair"]

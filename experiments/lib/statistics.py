@@ -120,7 +120,7 @@ def known(relative: Interval) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RankStanding:
     """One scheduler among others on the same episodes; lower costs are better."""
 
     scheduler: str
@@ -154,7 +154,7 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> Pai
     return PairedDifference(difference, relative)
 
 
-def standings(costs: Mapping[str, Floats], reference: str) -> list[Standing]:
+def standings(costs: Mapping[str, Floats], reference: str) -> list[RankStanding]:
     """Every scheduler, best mean first.
 
     Args:
@@ -173,7 +173,7 @@ def standings(costs: Mapping[str, Floats], reference: str) -> list[Standing]:
         lambda own: ((own < own[r]) + 0.5 * (own == own[r])).mean(-1),
     )
     each = (_intervals(figure, every) for figure in figures)
-    found = [Standing(name, *intervals) for name, *intervals in zip(names, *each, strict=True)]
+    found = [RankStanding(name, *intervals) for name, *intervals in zip(names, *each, strict=True)]
     return sorted(found, key=lambda standing: standing.mean.mean)
 
 

@@ -1,4 +1,4 @@
-"""What the command line prints on: a console, and a progress bar for comparisons."""
+"""What the command line prints on, and results that show themselves."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
+from gpusched_env.display.table import Table, printed
 from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib.workers import Progress as OnProgress
 
@@ -104,3 +105,33 @@ class _Lines:
         if share - self._told_share >= 0.1 and now - self._told_s >= self.EVERY_S:
             self._told_s, self._told_share = now, share
             print(", ".join(filter(None, [text, left])), file=sys.stderr, flush=True)
+
+
+class DisplayedResult:
+    """A result that is shown by its headline and its tables."""
+
+    __slots__ = ()
+
+    def headline(self) -> str:
+        """What it is, in a line."""
+        raise NotImplementedError
+
+    def printed(self) -> Sequence[Table]:
+        """The tables for the terminal; those without rows are left out."""
+        raise NotImplementedError
+
+    def in_notebook(self) -> Sequence[Table]:
+        """The tables for a notebook."""
+        return self.printed()
+
+    def __repr__(self) -> str:
+        return f"<{self.headline()}>"
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def __rich__(self) -> Any:
+        return printed(self.printed())
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.in_notebook() if table.rows)

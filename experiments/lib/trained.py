@@ -1,23 +1,20 @@
-"""Trained agents by name: ``learned`` is what is shipped for the scenario, ``learned:PATH`` what is in a file or in
-the folder of a training.
-
-Options may follow, as for other schedulers. ``learned(interval_us=500)``: its decisions stand for another time than in
-its training (:class:`gpusched_env.agents.learned.LearnedScheduler`). ``learned:FILE.zip(trust=true)``: the code in a
-file of stable-baselines3 may run.
-"""
+"""Trained agents by name, and how schedulers are named where results are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from gpusched_env.baselines.spec import parse_spec, with_options
+from gpusched_env.agents.training.folder import BEST, EXPORTED
+from gpusched_env.baselines.registered import parse_spec, with_options
+from gpusched_env.baselines.tuning import PREFIX
 from gpusched_env.errors import InputError
 
 if TYPE_CHECKING:
     from gpusched_env.agents.learned import LearnedScheduler
     from gpusched_env.agents.model_scheduler import ModelScheduler
+
 
 LEARNED = "learned"
 """The shipped agent; with a colon and a path behind it, the agent of a file."""
@@ -104,3 +101,68 @@ def trained(source: str) -> LearnedScheduler | ModelScheduler:
     found: LearnedScheduler | ModelScheduler
     found = with_options(model if file is not None and file.suffix == ".zip" else policy, name, dict(options))
     return found
+
+
+MARK = "*"
+LEGEND = (
+    f"{MARK} clairvoyant: is told the truth that no scheduler can know: a reference, and no strict bound, as none of "
+    "them is optimal."
+)
+
+
+def labels(names: Iterable[str], clairvoyant: Collection[str] = ()) -> dict[str, str]:
+    """A label for each scheduler.
+
+    Of a path, the last part is shown (of a training's best policy: the training's folder), and as many before it as
+    tell schedulers apart: ``learned:results/a/best.npz`` and ``learned:results/b`` are ``learned:a`` and ``learned:b``.
+    A folder that is called ``learned`` itself is shown with the one that it is in.
+
+    Args:
+        names: as they were asked for, all different.
+        clairvoyant: those that are told the truth.
+    """
+    names = list(names)
+    depth = dict.fromkeys(names, 1)
+    for _ in range(max((name.count("/") for name in names), default=0)):
+        shown = [_shortened(name, depth[name]) for name in names]
+        for name, label in zip(names, shown, strict=True):
+            depth[name] += shown.count(label) > 1
+    found = {name: _shortened(name, depth[name]) for name in names}
+    alike = list(found.values())
+    return {
+        name: (label if alike.count(label) == 1 else name) + (MARK if name in clairvoyant else "")
+        for name, label in found.items()
+    }
+
+
+def legend(names: Iterable[str], clairvoyant: Collection[str]) -> str:
+    """What the mark means; empty if none of ``names`` has it."""
+    return LEGEND if any(name in clairvoyant for name in names) else ""
+
+
+def _shortened(name: str, depth: int) -> str:
+    """With so many parts of the path in it, if there is one."""
+    if name.startswith(f"{LEARNED}:"):
+        parts = Path(name.removeprefix(f"{LEARNED}:").removesuffix(TRUST)).parts
+        parts = parts[:-1] if len(parts) > 1 and parts[-1] in (EXPORTED, BEST) else parts
+        shown = parts[-depth:] if parts[-depth:] != (LEARNED,) else (".", *parts)[-2:]
+        return f"{LEARNED}:{'/'.join(shown)}"
+    path, suffix, rest = name.partition(".py:")
+    return "/".join(Path(path).parts[-depth:]) + suffix + rest if suffix else name
+
+
+PUBLISHED: Final = frozenset(
+    [
+        *("orion", "reef", "tally", "xsched", "lithos", "fikit", "clockwork"),
+        *("nexus", "paella", "tgs", "gpreempt", "cusync", "stream-k", "gslice", "gpucolo"),
+        *("acs-sw", "acs-hw", "persistent-threads", "cuda-graph"),
+        *("spawn", "dtbl", "aggregation"),
+        *("atos-guideline", "atos-discrete", "atos-discrete-priority", "atos-persistent-block", "atos-persistent-warp"),
+    ]
+)
+"""Names of systems that were published as a whole; other schedulers are rules, or what a GPU offers."""
+
+
+def is_published(scheduler: str) -> bool:
+    """Whether a scheduler, as it is named in rankings, is a system that was published as a whole."""
+    return scheduler.removeprefix(PREFIX).partition("(")[0] in PUBLISHED

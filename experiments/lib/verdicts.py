@@ -1,16 +1,20 @@
-"""What is right or wrong in a result: figures beside recorded or published ones, and claims of a paper."""
+"""What is right or wrong in a result: figures beside published ones, claims, controls, and results made of them."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from gpusched_env.display.table import NONE, Table
+from gpusched_env.experiments.lib.terminal import DisplayedResult
+from gpusched_env.experiments.lib.workers import Progress, run_all
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
+
 
 T = TypeVar("T")
 VERDICTS = {True: "holds", False: "off", None: "not scored"}
@@ -141,7 +145,7 @@ class Claim(Generic[T]):
         return Finding(self.observation, self.text, verdict, evidence, agree, len(verdicts), self.note, undecided)
 
 
-def record(item: Any) -> dict[str, Any]:
+def as_row(item: Any) -> dict[str, Any]:
     """Fields and properties of a dataclass by name: a row of JSON."""
     kind = type(item)
     properties = [name for name in dir(kind) if isinstance(getattr(kind, name), property)]
@@ -158,7 +162,7 @@ def table_of(title: str, rows: DataFrame | Sequence[Any], columns: str, note: st
         note: what stands between title and rows.
     """
     records = (
-        [row if isinstance(row, dict) else record(row) for row in rows]
+        [row if isinstance(row, dict) else as_row(row) for row in rows]
         if isinstance(rows, Sequence)
         else (rows.reset_index().to_dict("records"))
     )
@@ -198,7 +202,7 @@ def _range(low: float, high: float) -> str:
     return f"{low:.4g} to {high:.4g}" if low else f"at most {high:.4g}"
 
 
-def missed(targets: Sequence[Target]) -> str:
+def failures_text(targets: Sequence[Target]) -> str:
     """What does not hold, as text: each figure of ours, and where it should be."""
     named = (
         f"{one.what} ({one.ours:.3g} for {_range(one.low - one.slack, one.high + one.slack)})"
@@ -251,3 +255,87 @@ def findings_table(title: str, findings: Sequence[Finding]) -> Table:
         for f in findings
     ]
     return Table(title, ("", "claim", "verdict", "settings", "figures"), rows)
+
+
+SHOWN: Final = "shown"
+_VERDICTS: Final = {(True, False): SHOWN, (True, True): "not shown", (False, False): "off", (False, True): "off"}
+
+
+def verdict_of(comes_out: bool, without: bool) -> str:
+    """``shown``, ``not shown`` (it comes out ``without`` its mechanism as well) or ``off``."""
+    return _VERDICTS[bool(comes_out), bool(without)]
+
+
+class Simulation(Protocol):
+    """One simulation: hashable, and can be sent to another process."""
+
+    def run(self, device: str) -> Any:
+        """What it finds; ``device`` simulates the kernels."""
+        ...
+
+
+def run_cells(
+    cells: Sequence[Simulation],
+    device: str = "compiled",
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> dict[Any, Any]:
+    """What every cell finds, by cell; in worker processes (default: one a CPU core)."""
+    return dict(zip(cells, run_all(_Simulate(device), cells, workers, on_progress), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Simulate:
+    """The task of worker processes."""
+
+    device: str
+
+    def __call__(self, cell: Simulation) -> Any:
+        return cell.run(self.device)
+
+
+class JudgedResult(DisplayedResult, ABC):
+    """What was found, and whether it holds."""
+
+    name: str
+
+    @abstractmethod
+    def checks(self) -> Sequence[Judged]:
+        """What the exit status depends on."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """What comes out, in half a line."""
+
+    @abstractmethod
+    def tables(self) -> Sequence[Table]:
+        """Of the page, in order; some may have no rows."""
+
+    @abstractmethod
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+
+    @abstractmethod
+    def markdown(self) -> str:
+        """The page."""
+
+    def printed(self) -> Sequence[Table]:
+        """The tables for the terminal, the most important last."""
+        return self.tables()
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(check.holds is not False for check in self.checks())
+
+    def summary_line(self) -> str:
+        """One line that sums up."""
+        return f"{'OK' if self.holds else 'FAILED'}: {self.name}: {self.summary()}"
+
+    def in_notebook(self) -> Sequence[Table]:
+        """All tables."""
+        return self.tables()
+
+    def headline(self) -> str:
+        """Whether it holds, and what comes out."""
+        return f"{type(self).__name__}: {self.summary_line()}"

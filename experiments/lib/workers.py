@@ -1,9 +1,4 @@
-"""Tasks in worker processes, which are kept for the next tasks.
-
-Workers are fresh interpreters: they neither fork this process's threads nor import its ``__main__``, so that a
-comparison may be started from a notebook or from a script without a main guard, with schedulers that are defined
-there. An interrupt at the terminal reaches the parent alone, which keeps what is finished.
-"""
+"""Tasks in worker processes, which are kept for the next tasks, and the grid of schedulers, problems and seeds."""
 
 from __future__ import annotations
 
@@ -19,6 +14,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -184,3 +180,58 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(WATCH_S)
     os._exit(1)
+
+
+C = TypeVar("C")
+
+
+def run_grid(
+    task: Callable[[C], R],
+    groups: Sequence[Sequence[C]],
+    workers: int | None = None,
+    on_finished: Callable[[list[R]], None] = lambda found: None,
+) -> bool:
+    """Run ``task`` on every cell.
+
+    Args:
+        task: a function or callable object that other processes can be sent.
+        groups: cells that one process runs after each other, such as those that share what takes long to make; handed
+            out in order.
+        workers: processes (default: one a CPU core); 1 runs everything in this process.
+        on_finished: called with the results of a group, in any order of groups.
+
+    Returns:
+        whether everything has been run; an interrupt (Ctrl-C) ends it early.
+
+    Raises:
+        Exception: whatever the task raised, and as :func:`~gpusched_env.experiments.lib.workers.run_tasks`.
+    """
+    try:
+        for _, found in run_tasks(_OneByOne(task), [list(group) for group in groups if group], workers):
+            on_finished(found)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def counting(on_progress: Progress | None, total: int, done: int = 0) -> Callable[[int], None]:
+    """Tells ``on_progress`` of so many more finished cells, of ``total``; ``done`` were finished before."""
+    finished = done
+
+    def tell(more: int) -> None:
+        nonlocal finished
+        finished += more
+        if on_progress is not None:
+            on_progress(finished, finished / total)
+
+    return tell
+
+
+@dataclass(frozen=True)
+class _OneByOne(Generic[C, R]):
+    """The task of worker processes."""
+
+    task: Callable[[C], R]
+
+    def __call__(self, cells: list[C]) -> list[R]:
+        return [self.task(cell) for cell in cells]

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.experiments.lib.files import Figure, encode_rows, read_struct
-from gpusched_env.experiments.ranking.made import Made
+from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.reading import Label
 
 SCHEMA = "gpusched-live/1"
-APART = 0.02
+DISTINCT_COSTS = 0.02
 """Relative difference of two schedulers that is no chance of one measurement."""
 
 
@@ -87,7 +87,7 @@ class LiveEpisode(msgspec.Struct, frozen=True):
     """There: mean real time of a decision for an interval, from the view to when it stood; launches went on."""
 
 
-class Fits(msgspec.Struct, frozen=True):
+class KernelFits(msgspec.Struct, frozen=True):
     """How well synthetic kernels stand for a scenario's recorded ones, alone on the GPU."""
 
     kernels: int
@@ -114,10 +114,10 @@ class Live(msgspec.Struct, kw_only=True):
     seeds: list[int]
     tenants: dict[Label, list[Label]] = {}
     """By scenario."""
-    fits: dict[str, Fits] = {}
+    fits: dict[str, KernelFits] = {}
     left_out: dict[str, dict[str, str]] = {}
     """By scenario: schedulers that ask for what a real GPU does not do here, or failed, and why."""
-    made: Made = Made()
+    made: Fingerprints = Fingerprints()
     """Hashes of what the episodes were made by: the simulated ones' device, ``cuda`` for the real one, schedulers, and
     scenarios with their settings."""
     episodes: list[LiveEpisode] = []
@@ -162,12 +162,14 @@ class Live(msgspec.Struct, kw_only=True):
         return float(kendalltau(*means.T).statistic) if len(means) > 2 else float("nan")
 
     def in_order(self, scenario: str, figure: Callable[[LiveFigures], float | None]) -> tuple[int, int]:
-        """Of the pairs of schedulers whose measured means differ by more than :data:`APART`, how many are predicted in
-        the measured order, and how many there are."""
+        """How many pairs of schedulers are predicted in the measured order, and how many pairs there are.
+
+        Pairs count whose measured means differ by more than :data:`DISTINCT_COSTS`.
+        """
         pairs = [
             (one, other)
             for one, other in itertools.combinations(self.means(scenario, figure).tolist(), 2)
-            if abs(one[0] - other[0]) > APART * min(one[0], other[0])
+            if abs(one[0] - other[0]) > DISTINCT_COSTS * min(one[0], other[0])
         ]
         return sum((one[0] < other[0]) == (one[1] < other[1]) for one, other in pairs), len(pairs)
 

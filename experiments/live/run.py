@@ -1,4 +1,6 @@
-"""Running schedulers on the GPU of this machine, and in simulation on the same seeds."""
+"""Running schedulers on the GPU of this machine, and in simulation on the same seeds with decisions that take as
+long.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +17,92 @@ import msgspec
 import numpy as np
 
 from gpusched_env.closure import modules_of
+from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice, check, offered
 from gpusched_env.devices.cuda.fitting import NEAR, Fit, launched
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.games.kernels import made_of_one
-from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
-from gpusched_env.experiments.lib.grid import run_grid
 from gpusched_env.experiments.lib.names import SchedulerSource, expanded, new_scheduler
-from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.sources import closure_of, hash_of
-from gpusched_env.experiments.lib.workers import Progress, Shared
-from gpusched_env.experiments.live.result import Fits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
-from gpusched_env.experiments.live.timed import TimedDecisions, timed_intervals
-from gpusched_env.experiments.ranking.made import Made, together
+from gpusched_env.experiments.lib.play import EpisodeTask, checked_seeds, play, run_task
+from gpusched_env.experiments.lib.workers import Progress, Shared, run_grid
+from gpusched_env.experiments.live.result import KernelFits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
+from gpusched_env.experiments.ranking.made import Fingerprints, closure_of, hash_of, merged
 from gpusched_env.experiments.settings import apply_settings
-from gpusched_env.hardware.products import match_gpu
-from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.specs import GpuSpec, load_gpu, match_gpu
+from gpusched_env.planning.dispatcher import DecidesForIntervals, IntervalDispatcher
 from gpusched_env.scenarios.adapting import with_durations
 from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.scenarios.set_up import SetUp, problem_for, set_up
-from gpusched_env.scheduling.scheduler import is_clairvoyant
+from gpusched_env.scenarios.set_up import SetUp, problem_for, set_up, set_up_of
+from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.contract import Scheduler, is_clairvoyant
+from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.view import View
 from gpusched_env.versions import versions
+
+
+class TimedDecisions(CompiledDevice):
+    """The compiled device with recorded times of decisions, on a problem whose own decisions take none."""
+
+    def __init__(self, decisions_us: Sequence[float]) -> None:
+        """
+        Args:
+            decisions_us: host time of the first decision, the second, and so on; later ones take their mean.
+        """
+        super().__init__()
+        self._times_ps = [to_ps(us) for us in decisions_us]
+        self._mean_ps = sum(self._times_ps) // max(1, len(self._times_ps))
+
+    def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
+        """As the compiled device; the first decision is the first again."""
+        self._left = iter(self._times_ps)
+        return super().reset(problem, seed, record=record, snapshots=snapshots)
+
+    def apply(self, command: Command) -> None:
+        """As the compiled device; it takes effect when the recorded time is over."""
+        env = self.arena.env
+        begins_ps = max(int(env["busy_until_ps"]), int(env["now_ps"]))
+        env["busy_until_ps"] = begins_ps + next(self._left, self._mean_ps)
+        super().apply(command)
+
+
+class TimedIntervals:
+    """A scheduler that decides for intervals, with recorded times of these decisions, which keep no launch waiting."""
+
+    def __init__(self, scheduler: Scheduler, intervals_us: Sequence[float]) -> None:
+        """
+        Args:
+            scheduler: it.
+            intervals_us: one or more: how long the first decision took, the second, and so on; later ones take their
+                mean.
+        """
+        self._scheduler, self._intervals_us = scheduler, intervals_us
+        self.set_up = set_up_of(scheduler)
+        self.dispatcher: IntervalDispatcher | None = None
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """A new episode."""
+        self._scheduler.reset(knowledge, rng)
+        assert isinstance(self._scheduler, DecidesForIntervals)
+        self.dispatcher = self._scheduler.dispatcher
+        assert self.dispatcher is not None
+        self.dispatcher.latencies_us = chain(self._intervals_us, repeat(float(np.mean(self._intervals_us))))
+
+    def decide(self, view: View) -> Command:
+        """As the scheduler does."""
+        return self._scheduler.decide(view)
+
+
+def timed_intervals(name: str, scenario: Scenario, intervals_us: Sequence[float]) -> TimedIntervals:
+    """The same of a scheduler's name, for worker processes."""
+    return TimedIntervals(new_scheduler(name, scenario), intervals_us)
+
 
 OTHER = {"synthetic": "library", "library": "synthetic"}
 """What stands for a kernel."""
@@ -128,7 +191,7 @@ class _LiveScenario:
         """Of kernels whose stand-ins take another time alone than the recorded ones, by identity: the shortest ones'
         can be no shorter. Simulation has them so, too; schedulers are told the recorded ones."""
 
-    def fits(self) -> Fits:
+    def fits(self) -> KernelFits:
         """How well stand-ins are fitted; notes what they take.
 
         Raises:
@@ -217,7 +280,7 @@ def _compare(running: _LiveScenario, schedulers: Sequence[str] | None, workers: 
     """
     live, name = running.live, running.scenario.name
     names = running.runnable(schedulers or ["default"])
-    live.made = together(live.made, _made(running, names))
+    live.made = merged(live.made, _made(running, names))
     real, failure = running.on_gpu(names, told)
     if failure is None:
         live.fits[name] = running.fits()
@@ -243,7 +306,7 @@ def _compare(running: _LiveScenario, schedulers: Sequence[str] | None, workers: 
         raise failure
 
 
-def _made(running: _LiveScenario, schedulers: Sequence[str]) -> Made:
+def _made(running: _LiveScenario, schedulers: Sequence[str]) -> Fingerprints:
     named = ", ".join([running.scenario.name, *running.live.settings])
     made = made_of_one(running.scenario, "compiled", schedulers, named)
     real = hash_of(closure_of(modules_of("devices/cuda")))
@@ -285,14 +348,14 @@ def _simulated(task: EpisodeTask) -> tuple[str, int, LiveFigures | str]:
         return task.name, task.seed, str(error)
 
 
-def _fits(problem: Problem, fits: Mapping[tuple[int, str], Fit[Any]]) -> Fits:
+def _fits(problem: Problem, fits: Mapping[tuple[int, str], Fit[Any]]) -> KernelFits:
     ratios = {key: fit.took_us / problem.kernels[key[0]].duration_us for key, fit in fits.items()}
     errors = [abs(ratio - 1.0) for ratio in ratios.values()]
     weights_us = dict.fromkeys(ratios, 0.0)
     for program in problem.programs:
         for identity, scale in launched([program.variants[0]]):
             weights_us[identity, program.tenant.kernels] += problem.kernels[identity].duration_us * scale
-    return Fits(
+    return KernelFits(
         kernels=len(errors),
         median=float(np.median(errors)),
         p90=float(np.quantile(errors, 0.9)),

@@ -1,4 +1,4 @@
-"""The GPU that is measured, through CuPy: kernels from source, the pool of pending launches, times of work."""
+"""The GPU that is measured, through CuPy, and what was measured on it: rows of a file, one kind each."""
 
 from __future__ import annotations
 
@@ -7,14 +7,188 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from importlib import resources
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.cuda.opening import open_cupy
-from gpusched_env.experiments.measure.recording import Measurements, Pool
+from gpusched_env.devices.cuda.kernels import open_cupy
+from gpusched_env.experiments.lib.files import encode_rows, read_struct
 from gpusched_env.versions import versions
+
+SCHEMA: Final = "gpusched-dynamic-parallelism/1"
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="what"):
+    """A measurement; times are medians of repetitions unless a field says otherwise."""
+
+
+class LaunchCallTime(Measurement, tag="call", frozen=True, kw_only=True):
+    """A warp alone on the GPU whose first ``lanes`` lanes launch a child each, at once: how long the warp is held."""
+
+    pool: int
+    """Launches that may be pending (``cudaLimitDevRuntimePendingLaunchCount``)."""
+    lanes: int
+    first_ns: float
+    """The first call of the kernel."""
+    first_cycles: float
+    later_ns: float
+    """The calls after it, one after another."""
+    later_cycles: float
+
+
+class Burst(Measurement, tag="burst", frozen=True, kw_only=True):
+    """Warps that launch children from all 32 lanes, ``rounds`` times; times count from the first warp's start."""
+
+    pool: int
+    warps: int
+    block_warps: int
+    """Of the parent kernel."""
+    rounds: int
+    child_blocks: int
+    child_threads: int
+    spin_us: float
+    """Which the threads of a child wait before they end."""
+    children: int
+    call_us: float
+    """A call of all lanes: median over warps and rounds."""
+    longest_call_us: float
+    issued_us: float
+    """When the last call returned."""
+    started_us: dict[int, float]
+    """When so many children had started: the first, quarters, the last."""
+    ended_us: float
+    """When the last child ended."""
+    resident: int
+    """The most children that ran at once."""
+
+
+class Pool(Measurement, tag="pool", frozen=True, kw_only=True):
+    """Room for pending launches, taken before any kernel runs."""
+
+    pool: int
+    set_us: float
+    """Host time of setting the limit, and of the first kernel after it."""
+    bytes: int
+    """Device memory that it took, against the limit set before it in the file."""
+
+
+class Overflow(Measurement, tag="overflow", frozen=True, kw_only=True):
+    """Launches beyond the pool's room, once, in a process of their own; beside other tries, so without times."""
+
+    pool: int
+    warps: int
+    rounds: int
+    spin_us: float
+    """Which a child waits before it ends."""
+    requested: int
+    outcome: str
+    """``ended``, ``hung`` (it had to be killed), or the error that the host got."""
+    ran: int
+    """Children that ran, if it ended."""
+    refused: dict[int, int]
+    """Calls that failed, by CUDA's error code."""
+
+
+class Input(Measurement, tag="input", frozen=True, kw_only=True):
+    """An application on its input, and its kernels as compiled."""
+
+    application: str
+    seed: int
+    kernels: int
+    threads: int
+    work: int
+    """Serial iterations."""
+    turns: int
+    """Of the flat kernels' warps: serial iterations that the lanes take together, one or more at once."""
+    block: int
+    threshold: int
+    """The benchmark's own."""
+    registers: dict[str, int]
+    """A thread, by kernel."""
+
+
+class ApplicationTime(Measurement, tag="run", frozen=True, kw_only=True):
+    """An application from its first kernel's start to its last one's end, children included; results were right."""
+
+    application: str
+    threshold: int | None
+    """Threads of more work launch a child; null: the flat kernels, which have no launch in their code."""
+    child_block: int | None
+    """Threads a block of the children."""
+    pool: int
+    launches: int
+    """Child kernels, those that were refused included."""
+    refused: int
+    """By a full pool: the thread looped instead; median."""
+    share: float
+    """Of the work in threads above the threshold, 0 to 1."""
+    median_us: float
+    min_us: float
+    max_us: float
+
+
+class SerialTime(Measurement, tag="serial", frozen=True, kw_only=True):
+    """Warps of a flat kernel whose threads have about the median iteration's work, drawn from the input's threads."""
+
+    application: str
+    warps: int
+    block: int
+    """Threads a block; 132 SMs hold the blocks evenly."""
+    turns: int
+    """Serial iterations of all warps, lanes of a warp together."""
+    median_us: float
+    empty_us: float
+    """The same launch without any work."""
+
+
+Rows = LaunchCallTime | Burst | Pool | Overflow | Input | ApplicationTime | SerialTime
+T = TypeVar("T", bound=Measurement)
+
+
+class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that one program run measured."""
+
+    schema: str = SCHEMA
+    gpu: str
+    sms: int
+    clock_mhz: float
+    """Highest SM clock; the GPU chose its clocks itself."""
+    driver: str
+    cuda: str
+    """CUDA version of the driver and of the compiler (NVRTC)."""
+    date: str
+    versions: dict[str, str]
+    repetitions: int
+    rows: list[Rows] = []
+
+    def of(self, kind: type[T]) -> list[T]:
+        """The rows of one kind, in order."""
+        return [row for row in self.rows if isinstance(row, kind)]
+
+    def encoded(self) -> bytes:
+        """The file's content: a line a row."""
+        return encode_rows(msgspec.structs.replace(self, rows=[]), self.rows)
+
+
+def read_recording(path: Path) -> Measurements:
+    """A file that ``python -m gpusched_env.games.child_launches.measure.program --json`` wrote.
+
+    Raises:
+        InputError: it cannot be read, or is none.
+    """
+    how = "python -m gpusched_env.games.child_launches.measure.program --json FILE writes one"
+    return read_struct(path, Measurements, SCHEMA, "not a measurement of dynamic parallelism", how)
+
+
+def shipped_recording() -> Measurements:
+    """What was measured on an H200."""
+    file = resources.files("gpusched_env.data") / "measurements" / "h200" / "dynamic_parallelism.json"
+    with resources.as_file(file) as path:
+        return read_recording(path)
+
 
 REPETITIONS: Final = 10
 DEFAULT_POOL: Final = 2048
@@ -31,7 +205,7 @@ _HEAD_START_NS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class RepetitionTimes:
     """Times of repetitions."""
 
     median_us: float
@@ -81,7 +255,7 @@ class MeasuringGpu:
             raise RuntimeError(f"the driver did not take a limit of {launches} pending launches")
         return Pool(pool=launches, set_us=round(took_us, 1), bytes=free - runtime.memGetInfo()[0])
 
-    def took(self, work: Callable[[], None], prepare: Callable[[], None] = lambda: None) -> Took:
+    def took(self, work: Callable[[], None], prepare: Callable[[], None] = lambda: None) -> RepetitionTimes:
         """Time of ``work``, which only queues kernels, by events around it; ``prepare`` comes before, untimed."""
         times = []
         for _ in range(_WARM_UP + REPETITIONS):
@@ -94,7 +268,7 @@ class MeasuringGpu:
             end.synchronize()
             times.append(1e3 * self.cupy.cuda.get_elapsed_time(start, end))
         timed = times[_WARM_UP:]
-        return Took(*(round(float(figure(timed)), 3) for figure in (np.median, np.min, np.max)))
+        return RepetitionTimes(*(round(float(figure(timed)), 3) for figure in (np.median, np.min, np.max)))
 
     def recording(self) -> Measurements:
         """Without rows: what the measurements are of."""

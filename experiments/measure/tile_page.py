@@ -37,21 +37,23 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.lib.pages import about, page
 from gpusched_env.experiments.lib.verdicts import table_of
-from gpusched_env.experiments.measure.tile_kernels import MODEL
-from gpusched_env.experiments.measure.tile_prediction import predictions, whole_waves
 from gpusched_env.experiments.measure.tile_rows import (
-    Case,
+    POLICIES,
+    STREAM,
+    UNGUARDED,
     CostTime,
     PairTime,
     Predicted,
+    TileCase,
     TileMeasurements,
     Unmeasured,
     gain,
+    predictions,
     read_tiles,
+    whole_waves,
 )
-from gpusched_env.experiments.measure.tile_tables import POLICIES, STREAM, UNGUARDED
-from gpusched_env.hardware.products import match_gpu
-from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.experiments.measure.tiles import MODEL
+from gpusched_env.hardware.specs import load_gpu, match_gpu
 
 V100_SMS = load_gpu("v100").sms
 BESIDE = "tokens = {tokens} | policy = {by} | V100 = {v100:+z.1f} % | spin = {spin:+z.1f} % | product = {done:+z.1f} %"
@@ -207,7 +209,7 @@ def _fields(row: CostTime | Unmeasured) -> dict[str, object]:
     return {name: getattr(row, name) for name in row.__struct_fields__}
 
 
-def _blocks(case: Case) -> str:
+def _blocks(case: TileCase) -> str:
     """What the blocks of a case do."""
     shorter = f", 1/{case.shorter}" if case.shorter > 1 else ""
     return f"{case.work}{shorter}" + (f", {case.per_sm} an SM" if case.per_sm > 1 else "")

@@ -23,12 +23,18 @@ import numpy as np
 from gpusched_env.data import recorded_names
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib import time_sliced
-from gpusched_env.experiments.lib.graph_pairs import graph_cells, recorded_pairs
-from gpusched_env.experiments.lib.judged import Simulation, run_cells
+from gpusched_env.experiments.lib import recorded as time_sliced
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns, situation, tenant, turnarounds_us
-from gpusched_env.experiments.lib.verdicts import Check, record, table_of
+from gpusched_env.experiments.lib.recorded import (
+    RECORDED_ON,
+    graph_cells,
+    recorded_pairs,
+    recorded_turns,
+    situation,
+    tenant,
+    turnarounds_us,
+)
+from gpusched_env.experiments.lib.verdicts import Check, Simulation, as_row, run_cells, table_of
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.scenarios.building import load_workload
 
@@ -139,7 +145,7 @@ class Paper(Reproduction):
         return [table_of(group[0].upper() + group[1:], list(figures), columns) for group, figures in groups]
 
     def data(self) -> dict[str, Any]:
-        return {"checks": [record(check) for check in self.checks()]}
+        return {"checks": [as_row(check) for check in self.checks()]}
 
     def to_frame(self, kind: type | None = None) -> DataFrame:
         return frame(self.data()["checks"])

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from gpusched_env import __version__
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.judged import JudgedResult, Simulation, run_cells
-from gpusched_env.experiments.lib.long_tables import tables_csv
+from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.verdicts import Judged, record
+from gpusched_env.experiments.lib.verdicts import Judged, JudgedResult, Simulation, as_row, run_cells
 from gpusched_env.experiments.lib.workers import Progress
 
 if TYPE_CHECKING:
@@ -93,8 +92,8 @@ class Reproduction(JudgedResult):
 
     def data(self) -> dict[str, Any]:
         """Figures of the tables, for JSON; by default all that was simulated, with the checks."""
-        cells = [{"cell": record(cell), "figures": record(found)} for cell, found in self.runs.items()]
-        return {"checks": [record(check) for check in self.checks()], "runs": cells}
+        cells = [{"cell": as_row(cell), "figures": as_row(found)} for cell, found in self.runs.items()]
+        return {"checks": [as_row(check) for check in self.checks()], "runs": cells}
 
     def lead(self) -> Table:
         """The table that the page shows: the first one."""

@@ -12,8 +12,7 @@ from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.reward import cost_terms, total_cost
+from gpusched_env.scheduling.reward import Costs, cost_terms, total_cost
 from gpusched_env.workload.tenant import Tenant
 
 ALONE = "alone"

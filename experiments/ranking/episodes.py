@@ -51,7 +51,7 @@ class EpisodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs_rejected: int | None = None
     """Of all tenants; ``None`` in older files."""
     made: int = 0
-    """Which of the result file's :class:`~gpusched_env.experiments.ranking.made.Made` it was played by."""
+    """Which of the result file's :class:`~gpusched_env.experiments.ranking.made.Fingerprints` it was played by."""
     again: int | None = None
     """And by which a replay gave the same, to the last bit."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,14 +17,12 @@ from gpusched_env.agents.training.config import Training
 from gpusched_env.baselines.at_intervals import PREFIX as INTERVAL
 from gpusched_env.baselines.at_intervals import rule_and_interval
 from gpusched_env.baselines.pass_through import PassThrough
-from gpusched_env.baselines.registered import Registered
-from gpusched_env.baselines.spec import parse_spec
+from gpusched_env.baselines.registered import Registered, parse_spec
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_spec
-from gpusched_env.closure import PACKAGE
+from gpusched_env.closure import PACKAGE, ROOT, closure
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.sources import LENGTH, closure_of, hash_of
 from gpusched_env.experiments.lib.trained import is_learned, path_and_options
 from gpusched_env.experiments.ranking import bound
 from gpusched_env.experiments.ranking.episodes import RankedEpisode
@@ -33,12 +33,124 @@ from gpusched_env.scenarios.games import rooms_of
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.workload import is_workload_path
 
+APART: Final = tuple(
+    f"{PACKAGE}.{name}"
+    for name in (
+        *("baselines.registry", "caching", "closure", "display", "errors", "reading", "versions"),
+        *("devices.cuda", "episodes.cautions", "episodes.charts", "episodes.films", "episodes.frames"),
+        *("episodes.scenes", "experiments", "workload.importers"),
+    )
+)
+"""Modules, with all below them, that no episode on a simulated device depends on."""
+LENGTH: Final = 12
+"""Hexadecimal digits of a hash."""
+
+
+def closure_of(roots: Iterable[str | Path], known: frozenset[Path] = frozenset()) -> frozenset[Path]:
+    """All files that modules of this package, or files of a user, are made by, but for those that are ``known``."""
+    files = frozenset(closure(roots, apart=APART, known=known))
+    return files | {file for path in files for file in _read(path).data if file not in known}
+
+
+def hash_of(files: Iterable[Path], *texts: str) -> str:
+    """Of files, in whatever order they come, and of texts, such as options."""
+    digest = hashlib.sha256()
+    for name, content in sorted((_name(path), _read(path).digest) for path in files):
+        digest.update(f"{name} {content}\n".encode())
+    for text in texts:
+        digest.update(f"{len(text)} {text}\n".encode())
+    return digest.hexdigest()[:LENGTH]
+
+
+@dataclass(frozen=True)
+class _Source:
+    digest: str
+    data: tuple[Path, ...] = ()
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+def _read(path: Path) -> _Source:
+    about = path.stat()
+    return _parsed(path, about.st_mtime_ns, about.st_size)
+
+
+@functools.cache
+def _parsed(path: Path, written_ns: int, size: int) -> _Source:
+    content = path.read_bytes()
+    if path.suffix != ".py":
+        return _Source(hashlib.sha256(content).hexdigest())
+    found = _Plain()
+    try:
+        found.add(ast.parse(content))
+    except (SyntaxError, ValueError, RecursionError):  # Nothing that ran: it is only named in an import.
+        return _Source(hashlib.sha256(content).hexdigest())
+    named = (file for text in sorted(found.strings) for file in _data_files(text, path))
+    return _Source(hashlib.sha256("\n".join(found.parts).encode()).hexdigest(), tuple(named))
+
+
+@dataclass
+class _Plain:
+    """A syntax tree as lines, without what changes nothing; and the strings that are found on the way.
+
+    Only what is there is written, so that versions of Python that add fields to the tree agree.
+    """
+
+    parts: list[str] = field(default_factory=list)
+    strings: set[str] = field(default_factory=set)
+
+    def add(self, node: Any) -> None:
+        if isinstance(node, list):
+            self.parts.append("[")
+            for item in node:
+                self.add(item)
+            self.parts.append("]")
+        elif isinstance(node, ast.AST):
+            self._add_node(node)
+        else:
+            self.parts.append(repr(node))
+
+    def _add_node(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return  # A docstring, of whatever it stands behind.
+        if isinstance(node, ast.If) and ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
+            self.add(node.orelse)
+            return
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            self.strings.add(node.value)
+        self.parts.append(type(node).__name__)
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if value is not None and value != [] and name not in ("ctx", "kind", "type_comment"):
+                self.parts.append(name)
+                self.add(value)
+
+
+def _data_files(text: str, path: Path) -> Iterator[Path]:
+    if not text or len(text) > 80 or "/" in text or text.startswith(".") or Path(text).suffix in ("", ".py"):
+        return
+    if path.is_relative_to(ROOT):
+        yield from _shipped_data().get(text, ())
+    elif (beside := path.with_name(text)).is_file():
+        yield beside
+
+
+@functools.cache
+def _shipped_data() -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path in sorted((ROOT / "data").rglob("*.json")):
+        found.setdefault(path.name, []).append(path)
+    return found
+
+
 PARTS: Final = ("physics", "scheduler", "data", "weights")
 Hashes = tuple[str | None, ...]
 """Of an episode, in the order of :data:`PARTS`; ``None``: not known, or there is nothing of the kind."""
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Fingerprints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Hashes of what the episodes of a result file were made by; empty: it is not known."""
 
     physics: dict[str, str] = {}
@@ -76,17 +188,17 @@ def made_by(
     *,
     data: Mapping[str, Mapping[str, str]] | None = None,
     weights: Mapping[str, Mapping[str, str]] | None = None,
-) -> Made:
+) -> Fingerprints:
     """The hashes of what is there now.
 
     Args:
         physics: by device the modules that play an episode.
         schedulers: by scenario and name.
-        data, weights: as :class:`Made` has them.
+        data, weights: as :class:`Fingerprints` has them.
     """
     under = {device: closure_of(roots) for device, roots in physics.items()}
     common = frozenset.intersection(*under.values())
-    return Made(
+    return Fingerprints(
         physics={device: hash_of(files) for device, files in under.items()},
         schedulers={
             scenario: {name: hash_of(closure_of(of.roots, common), *of.options) for name, of in origins.items()}
@@ -141,7 +253,7 @@ def data_hash(scenario: Scenario) -> str:
     return digest.hexdigest()[:LENGTH]
 
 
-def made_by_training(config: Training) -> Made:
+def made_by_training(config: Training) -> Fingerprints:
     """The hashes of what trains, plays and validates, under ``training``, and of the scenario."""
     scenario = config.scenario
     data = {scenario.name: {scenario.name: data_hash(scenario)}} if isinstance(scenario, Scenario) else {}
@@ -149,12 +261,14 @@ def made_by_training(config: Training) -> Made:
     return made_by({"training": ["gpusched_env.agents.training", trainer]}, {}, data=data)
 
 
-def together(one: Made, other: Made) -> Made:
+def merged(one: Fingerprints, other: Fingerprints) -> Fingerprints:
     """What two runs were made by that go into one file."""
-    return Made(**{part: {**getattr(one, part), **getattr(other, part)} for part in Made.__struct_fields__})
+    return Fingerprints(
+        **{part: {**getattr(one, part), **getattr(other, part)} for part in Fingerprints.__struct_fields__}
+    )
 
 
-def check_together(found: Mapping[str, Made]) -> None:
+def check_together(found: Mapping[str, Fingerprints]) -> None:
     """Whether the same sources and data made what several files have of the same device, scheduler or problem.
 
     Says of which files that is not known.
@@ -172,18 +286,18 @@ def check_together(found: Mapping[str, Made]) -> None:
             if known != digest:
                 words = f"{part} ({', '.join(of)}) than {other}"
                 raise InputError(f"{where}: made by other {words}; make one of them again")
-    if unknown := [where for where, made in found.items() if made == Made()]:
+    if unknown := [where for where, made in found.items() if made == Fingerprints()]:
         sys.stderr.write(f"gpusched: {len(unknown)} of {counted(len(found), 'file')} do not say what made them\n")
 
 
-def _each(made: Made) -> Iterator[tuple[tuple[str, ...], str]]:
+def _each(made: Fingerprints) -> Iterator[tuple[tuple[str, ...], str]]:
     """All hashes, with the part that they are of, the scenario but for physics, and the name."""
     yield from ((("physics", device), digest) for device, digest in made.physics.items())
     for part, of in zip(PARTS[1:], (made.schedulers, made.data, made.weights), strict=True):
         yield from (((part, scenario, name), digest) for scenario in of for name, digest in of[scenario].items())
 
 
-def differing(before: Hashes, now: Hashes) -> list[str]:
+def changed_parts(before: Hashes, now: Hashes) -> list[str]:
     """Which of :data:`PARTS` differ."""
     return [part for part, old, new in zip(PARTS, before, now, strict=True) if old != new]
 

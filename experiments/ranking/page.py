@@ -7,14 +7,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpusched_env.display.kinds import Kinds
-from gpusched_env.display.plots import Estimate, dots
+from gpusched_env.display.plots import Estimate, Kinds, dots
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
-from gpusched_env.experiments.lib.figures import find_figure, show
-from gpusched_env.experiments.lib.labels import legend
-from gpusched_env.experiments.lib.long_tables import tables_csv
-from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval, Standing, standings
+from gpusched_env.experiments.lib.figures import find_figure, format_value, tables_csv
+from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval, RankStanding, standings
+from gpusched_env.experiments.lib.trained import legend
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.result import REJECTED, TRADE, Ranking, device_difference
 
@@ -70,7 +68,7 @@ def workloads_of(ranking: Ranking) -> str:
     return ", ".join([SETS[ranking.workloads], *([ranking.gpu] if ranking.gpu else []), *ranking.settings])
 
 
-def bound_standing(ranking: Ranking, scenario: str, best: str | None = None) -> Standing | None:
+def bound_standing(ranking: Ranking, scenario: str, best: str | None = None) -> RankStanding | None:
     """The cost with every tenant alone beside that of ``best`` (default: the cheapest); ``None`` if it was not run."""
     alone = ranking.alone(scenario)
     if alone is None:
@@ -159,4 +157,4 @@ def _tells(figure: str, value: Interval) -> bool:
 
 def _figure(trade: Mapping[str, Mapping[str, Interval]], scheduler: str, figure: str) -> str:
     value = trade[scheduler][figure].mean if scheduler in trade else math.nan
-    return show(value, find_figure(figure, of_tenant=False))
+    return format_value(value, find_figure(figure, of_tenant=False))

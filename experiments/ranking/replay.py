@@ -1,22 +1,25 @@
-"""Result files played again: whether the simulator still says what it said when they were written."""
+"""Result files played again, one or several: whether the simulator still says what it said."""
 
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from gpusched_env.experiments.games.game import RankedField, RankingTerms
-from gpusched_env.experiments.games.registry import common_game
-from gpusched_env.experiments.lib.grid import run_grid
+from gpusched_env.display.words import counted
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.games.game import RankedField, RankingTerms, common_game
+from gpusched_env.experiments.lib.files import held
+from gpusched_env.experiments.lib.workers import run_grid
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
-from gpusched_env.experiments.ranking.made import Made
-from gpusched_env.experiments.ranking.result import TRADE, Ranking
+from gpusched_env.experiments.ranking.made import Fingerprints
+from gpusched_env.experiments.ranking.result import TRADE, Ranking, read_ranking
 from gpusched_env.experiments.ranking.run import Growing, reason
 
 TOLERANCE: Final = 1e-12
@@ -69,7 +72,7 @@ class ReplayedEpisode:
 
 
 @dataclass
-class Replay:
+class ResultReplay:
     """What became of the episodes of a result file."""
 
     episodes: int = 0
@@ -115,7 +118,7 @@ def replay(
     cells: Collection[RankedEpisode],
     workers: int | None = None,
     on_played: Callable[[ReplayedEpisode], None] = lambda episode: None,
-) -> Replay:
+) -> ResultReplay:
     """Play episodes of a result file again.
 
     Args:
@@ -125,7 +128,7 @@ def replay(
         workers: as for :func:`~gpusched_env.experiments.ranking.run.rank`.
         on_played: called with each.
     """
-    found = Replay()
+    found = ResultReplay()
     wanted = set(cells)
     written = {episode.cell: episode for episode in ranking.episodes if episode.cell in wanted}
     groups = now.grid.groups(ranking.schedulers, ranking.seeds)
@@ -147,12 +150,12 @@ def first_cells(ranking: Ranking, seeds: int | None) -> list[RankedEpisode]:
     return [episode.cell for episode in ranking.episodes if episode.cell.seed in first]
 
 
-def stale(ranking: Ranking, now: Made) -> list[EpisodeCost]:
+def stale(ranking: Ranking, now: Fingerprints) -> list[EpisodeCost]:
     """Episodes that were made by something else than what is there ``now``, and not noted to be the same."""
     return [episode for episode in ranking.episodes if now.of(episode.cell) not in ranking.hashes(episode)]
 
 
-def stale_rows(ranking: Ranking, now: Made) -> list[str]:
+def stale_rows(ranking: Ranking, now: Fingerprints) -> list[str]:
     """By scenario and scheduler how many episodes are :func:`stale`, and why."""
     all_of = Counter((episode.cell.scenario, episode.cell.scheduler) for episode in ranking.episodes)
     rows = Counter((e.cell.scenario, e.cell.scheduler, reason(ranking, e, now)) for e in stale(ranking, now))
@@ -169,13 +172,13 @@ class Notes:
     of all of them at once.
     """
 
-    def __init__(self, ranking: Ranking, now: Made, path: Path | None, *, replace: bool = False) -> None:
+    def __init__(self, ranking: Ranking, now: Fingerprints, path: Path | None, *, replace: bool = False) -> None:
         """``replace``: an episode that comes out otherwise is replaced by what was played."""
         self._ranking, self._now, self._replace = ranking, now, replace
         self._file = Growing(ranking, path)
         self._places = {episode.cell: place for place, episode in enumerate(ranking.episodes)}
         self._left = {episode.cell for episode in stale(ranking, now)}
-        ranking.made = [*(ranking.made or [Made()]), now]
+        ranking.made = [*(ranking.made or [Fingerprints()]), now]
         self.replaced = 0
         """Episodes that are as they were played now."""
 
@@ -210,3 +213,102 @@ class Notes:
         if self.replaced and ranking.complete:
             ranking.remarks |= common_game(list(ranking.variants)).remarks(ranking)
         self._file.write()
+
+
+EXPENSIVE: Final = ("hindsight", "offline-best", "offline-search", "plan", "cusync-search")
+"""Schedulers that simulate or search before they decide."""
+DEAR_SHARE: Final = 0.05
+"""How often one of them is in a sample, in relation to others."""
+
+
+@dataclass(kw_only=True)
+class ReplayOfFiles:
+    """A replay of several files, and what came of it so far."""
+
+    workers: int | None
+    note: bool
+    """Write into the files what is the same."""
+    replace: bool
+    """And what is not."""
+    tell: Callable[[str], object]
+    total: ResultReplay = field(default_factory=lambda: ResultReplay(complete=True))
+    differing: int = 0
+    """Episodes with a figure that is not close."""
+
+    def list_stale(self, files: Sequence[Path]) -> int:
+        """Tell which rows do not stand for what is there now; the number of their episodes."""
+        episodes = 0
+        for file in files:
+            ranking = read_ranking(file)
+            now = _field(file, ranking).made
+            episodes += len(stale(ranking, now))
+            for row in stale_rows(ranking, now):
+                self.tell(f"{file}: {row}")
+        self.tell(f"{counted(episodes, 'episode')} of {counted(len(files), 'file')} to be played again")
+        return episodes
+
+    def play(self, files: Sequence[Path], seeds: int | None) -> None:
+        """So many seeds of each; ``None``: one, or to note it all that do not stand for what is there now."""
+        for file in files:
+            if self.total.complete:
+                self._play(file, seeds)
+
+    def sample(self, files: Sequence[Path], number: int, draw: str) -> None:
+        """So many episodes of all files together, mostly of fast schedulers, each file as likely as another.
+
+        ``draw``: equal ones give the same sample.
+        """
+        rankings = {file: read_ranking(file) for file in files}
+        rows = [(file, episode.cell) for file, ranking in rankings.items() for episode in ranking.episodes]
+        drawn = random.Random(draw)
+        # The smallest of exponential variates: a draw without replacement in proportion to the weights.
+        waits = [drawn.expovariate(_weight(cell) / len(rankings[file].episodes)) for file, cell in rows]
+        chosen: dict[Path, list[RankedEpisode]] = {}
+        for place in sorted(range(len(rows)), key=waits.__getitem__)[:number]:
+            chosen.setdefault(rows[place][0], []).append(rows[place][1])
+        for file in sorted(chosen):
+            if self.total.complete:
+                self._replay(file, chosen[file])
+
+    def _play(self, file: Path, seeds: int | None) -> None:
+        self._replay(file, first_cells(read_ranking(file), seeds or (None if self.note else 1)))
+
+    def _replay(self, file: Path, cells: Sequence[RankedEpisode]) -> None:
+        if not self.note:
+            ranking = read_ranking(file)
+            self._add(file, replay(ranking, _field(file, ranking), cells, self.workers))
+            return
+        with held(file, "--note"):
+            ranking = read_ranking(file)
+            now = _field(file, ranking)
+            left = {episode.cell for episode in stale(ranking, now.made)}
+            notes = Notes(ranking, now.made, file, replace=self.replace)
+            try:
+                self._add(
+                    file, replay(ranking, now, [cell for cell in cells if cell in left], self.workers, notes.take)
+                )
+            finally:
+                notes.close()
+            rest = counted(len(stale(ranking, now.made)), "episode")
+            self.tell(f"{file}: {notes.replaced} replaced by what was played; {rest} left to be played or replaced")
+
+    def _add(self, file: Path, found: ResultReplay) -> None:
+        for difference in found.differences:
+            self.tell(f"{file}: {difference}")
+        self.tell(f"{file}: {counted(found.episodes, 'episode')}{'' if found.complete else '; interrupted'}")
+        self.differing += len({difference.episode for difference in found.differences})
+        self.total.episodes += found.episodes
+        self.total.exact, self.total.close = self.total.exact + found.exact, self.total.close + found.close
+        self.total.complete = found.complete
+
+
+def _field(file: Path, ranking: Ranking) -> RankedField:
+    try:
+        return field_of(ranking)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def _weight(cell: RankedEpisode) -> float:
+    name = cell.scheduler.partition("(")[0].rpartition(":")[2]
+    return DEAR_SHARE if name in EXPENSIVE else 1.0

@@ -14,13 +14,12 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.files import encode_rows, read_struct
-from gpusched_env.experiments.lib.labels import labels
-from gpusched_env.experiments.lib.shown import Shown
-from gpusched_env.experiments.lib.statistics import Interval, Standing, mean_interval, standings
-from gpusched_env.experiments.lib.trained import is_learned
+from gpusched_env.experiments.lib.statistics import Interval, RankStanding, mean_interval, standings
+from gpusched_env.experiments.lib.terminal import DisplayedResult
+from gpusched_env.experiments.lib.trained import is_learned, labels
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
-from gpusched_env.experiments.ranking.made import PARTS, Hashes, Made
+from gpusched_env.experiments.ranking.made import PARTS, Fingerprints, Hashes
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -33,7 +32,7 @@ TRADE = ("urgent_p99", "best_effort", "goodput_per_s", REJECTED)
 SCHEMA = "gpusched-ranking/1"
 
 
-class Ranking(Shown, msgspec.Struct, kw_only=True):
+class Ranking(DisplayedResult, msgspec.Struct, kw_only=True):
     """Episodes of several schedulers on the same problems and seeds.
 
     Shown as tables, best first, on a terminal and in a notebook. :meth:`to_frame` gives every episode's cost,
@@ -60,7 +59,7 @@ class Ranking(Shown, msgspec.Struct, kw_only=True):
     """By scenario: what to know of its figures, a sentence each (:mod:`gpusched_env.episodes.cautions`)."""
     clairvoyant: list[str] = []
     """Schedulers that were told the truth."""
-    made: list[Made] = []
+    made: list[Fingerprints] = []
     """What episodes were made by, see :attr:`EpisodeCost.made`; without any, it is not known."""
     episodes: list[EpisodeCost]
 
@@ -75,7 +74,7 @@ class Ranking(Shown, msgspec.Struct, kw_only=True):
     def hashes(self, episode: EpisodeCost) -> set[Hashes]:
         """What an episode stands for: what it was made by, and what a replay that gave the same was."""
         numbers = {episode.made, episode.made if episode.again is None else episode.again}
-        return {(self.made[number] if self.made else Made()).of(episode.cell) for number in numbers}
+        return {(self.made[number] if self.made else Fingerprints()).of(episode.cell) for number in numbers}
 
     @property
     def plot(self) -> RankingPlots:
@@ -84,7 +83,7 @@ class Ranking(Shown, msgspec.Struct, kw_only=True):
 
         return RankingPlots(self)
 
-    def standings(self, scenario: str | None = None, device: str | None = None) -> list[Standing]:
+    def standings(self, scenario: str | None = None, device: str | None = None) -> list[RankStanding]:
         """Every scheduler on a scenario (by default the first), best first, against the best hand-written one.
 
         Raises:
@@ -101,7 +100,7 @@ class Ranking(Shown, msgspec.Struct, kw_only=True):
 
         Args:
             scheduler: one of :attr:`schedulers`.
-            figure: ``cost``, ``iqm``, ``rank``, ``against`` or ``improvement``, see :class:`Standing`.
+            figure: ``cost``, ``iqm``, ``rank``, ``against`` or ``improvement``, see :class:`RankStanding`.
             scenario: one of :attr:`variants`.
 
         Raises:

@@ -13,14 +13,12 @@ import msgspec
 
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.game import Game, Grid, RankedField, RankingTerms
-from gpusched_env.experiments.games.registry import common_game
-from gpusched_env.experiments.lib.episodes import checked_seeds
+from gpusched_env.experiments.games.game import Game, GameGrid, RankedField, RankingTerms, common_game
 from gpusched_env.experiments.lib.files import held, write_file
-from gpusched_env.experiments.lib.grid import run_grid
-from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.lib.play import checked_seeds
+from gpusched_env.experiments.lib.workers import Progress, run_grid
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
-from gpusched_env.experiments.ranking.made import Made, differing
+from gpusched_env.experiments.ranking.made import Fingerprints, changed_parts
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking
 from gpusched_env.versions import versions
 
@@ -115,7 +113,9 @@ def _begun(command: str, terms: RankingTerms, seeds: list[int], field: RankedFie
     )
 
 
-def _run(ranking: Ranking, grid: Grid, path: Path | None, workers: int | None, on_progress: Progress | None) -> None:
+def _run(
+    ranking: Ranking, grid: GameGrid, path: Path | None, workers: int | None, on_progress: Progress | None
+) -> None:
     """Add the episodes that ``ranking`` has not; an interrupt keeps what has finished."""
     groups = grid.groups(ranking.schedulers, ranking.seeds)
     done = {episode.cell: episode for episode in ranking.episodes}
@@ -155,7 +155,7 @@ class Growing:
         self._due_s = ended_s + (ended_s - begun_s) / WRITING_SHARE
 
 
-def _kept(path: Path, ranking: Ranking, grid: Grid, overwrite: bool) -> tuple[list[EpisodeCost], str]:
+def _kept(path: Path, ranking: Ranking, grid: GameGrid, overwrite: bool) -> tuple[list[EpisodeCost], str]:
     """Of an earlier run the episodes that the same made, and a sentence on them."""
     before = read_ranking(path)
     cells = {cell for group in grid.groups(ranking.schedulers, ranking.seeds) for cell in group}
@@ -178,12 +178,12 @@ def _kept(path: Path, ranking: Ranking, grid: Grid, overwrite: bool) -> tuple[li
     return kept, f"{path}: {counted(len(kept), 'episode')} kept{again}"
 
 
-def reason(ranking: Ranking, episode: EpisodeCost, now: Made) -> str:
+def reason(ranking: Ranking, episode: EpisodeCost, now: Fingerprints) -> str:
     """Why an episode does not stand for what is there ``now``."""
     found = [hashes for hashes in ranking.hashes(episode) if any(hashes[:3])]
     if not found:
         return "what made them is not known"
-    parts = min((differing(hashes, now.of(episode.cell)) for hashes in found), key=len)
+    parts = min((changed_parts(hashes, now.of(episode.cell)) for hashes in found), key=len)
     return f"{' and '.join(parts)} differ{'s' if len(parts) == 1 else ''}"
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from gpusched_env.errors import GpuError
-from gpusched_env.experiments.record.cache import MISSED
 from gpusched_env.experiments.record.gpu import CupyRecorder
 from gpusched_env.experiments.record.library import Spec
+from gpusched_env.experiments.record.rows import SKIP_REASON
 from gpusched_env.workload.importers import import_trace
 
 ENDS: Final = "ends"
@@ -27,9 +27,9 @@ BEFORE_US: Final = 30.0
 """From the release to the operator."""
 STARTS_US: Final = 5.0
 """From the flag of the operator's stream until the operator has started, the marker before it included."""
-ARRIVES: Final = 0.1
+ARRIVAL_SHARE: Final = 0.1
 """When the urgent kernel comes, as a share of the operator's time: after its blocks have started, before any ends."""
-LASTS: Final = 20
+TURNS_PER_US: Final = 20
 """Turns of the urgent kernel for each us that it is to last; on an H200 they take twice that."""
 MOST_OTHERS: Final = 0.1
 """Share of an operator's time that other kernels than its longest may take."""
@@ -37,7 +37,7 @@ MARKER: Final = Spec(kind="compute", grid=1, block=128, smem=0, iters=20, fma=8,
 """Before the operator: its end is where times count from."""
 
 
-class Freed(NamedTuple):
+class FreedSms(NamedTuple):
     """SMs that an operator's kernel leaves."""
 
     kernel: str
@@ -54,7 +54,7 @@ class SmWatcher(Protocol):
 
     head: dict[str, Any]
 
-    def freed(self, operator: str) -> Freed:
+    def freed(self, operator: str) -> FreedSms:
         """Of one of :data:`OPERATORS`."""
 
 
@@ -109,13 +109,13 @@ def ends_rows(watcher: SmWatcher, there: Sequence[Mapping[str, Any]]) -> Iterato
             yield {"what": ENDS, "operator": name, **watcher.freed(name)._asdict()}
         except GpuError as error:
             # One that is several kernels says nothing; the others do.
-            yield {"what": MISSED, "operator": name, "error": str(error)}
+            yield {"what": SKIP_REASON, "operator": name, "error": str(error)}
 
 
 class CupySmWatcher(CupyRecorder):
     """See :class:`SmWatcher`."""
 
-    def freed(self, operator: str) -> Freed:
+    def freed(self, operator: str) -> FreedSms:
         """Of one of :data:`OPERATORS`.
 
         Raises:
@@ -136,7 +136,7 @@ class CupySmWatcher(CupyRecorder):
             )
         runs = [self._freed(launch, alone_us) for _ in range(REPETITIONS)]
         free_us = [round(statistics.median(same), 3) for same in zip(*runs, strict=True)]
-        return Freed(kernel.name, kernel.blocks, kernel.threads, kernel.shared_bytes, round(alone_us, 3), free_us)
+        return FreedSms(kernel.name, kernel.blocks, kernel.threads, kernel.shared_bytes, round(alone_us, 3), free_us)
 
     def _longest(self, launch: Callable[[], None]) -> tuple[Any, float, float]:
         """The longest kernel of what is launched, its time and that of the others, us."""
@@ -159,7 +159,7 @@ class CupySmWatcher(CupyRecorder):
     def _freed(self, launch: Callable[[], None], alone_us: float) -> list[float]:
         """When the SMs had room, since the kernel before ended, sorted."""
         # Longer than the operator, so that no SM holds two of them one after the other.
-        turns, smem = LASTS * int(alone_us + 50), self.most_shared // 2 + 8192
+        turns, smem = TURNS_PER_US * int(alone_us + 50), self.most_shared // 2 + 8192
         urgent = Spec(kind="compute", grid=self.sms, block=128, smem=smem, iters=turns, fma=8, load=0)
         self._room(1 + self.sms)
         first, second = self._stream(0, 0), self._stream(1, URGENT)
@@ -171,7 +171,7 @@ class CupySmWatcher(CupyRecorder):
             self._await_flag(second, 1)
             self._launch(urgent, second, 1)
 
-        zero = self._released(fill, {0: BEFORE_US, 1: BEFORE_US + STARTS_US + ARRIVES * alone_us})
+        zero = self._released(fill, {0: BEFORE_US, 1: BEFORE_US + STARTS_US + ARRIVAL_SHARE * alone_us})
         before, found = self._reported([0, 1, 1 + self.sms], zero)
         if len(set(found[:, 2].tolist())) != self.sms:
             raise GpuError("an SM has held two blocks of the urgent kernel: they do not last long enough")

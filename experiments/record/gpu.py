@@ -15,12 +15,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from gpusched_env.devices.cuda.kernels import compiled, registers_of
+from gpusched_env.devices.cuda.kernels import compiled, open_cupy, registers_of
 from gpusched_env.devices.cuda.launching import LINES, MAX_DYNAMIC_SHARED, Call, call
-from gpusched_env.devices.cuda.opening import open_cupy
 from gpusched_env.errors import GpuError, InputError
-from gpusched_env.experiments.record.blocks import Blocks
-from gpusched_env.experiments.record.library import Spec
+from gpusched_env.experiments.record.library import Blocks, Spec
 
 SOURCE: Final = "work.cu"
 QUEUES: Final = "CUDA_DEVICE_MAX_CONNECTIONS"

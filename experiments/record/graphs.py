@@ -18,7 +18,7 @@ LEAST_BEHIND: Final = 10
 """Counted replays of a background: beside a short foreground this takes more than :data:`REPLAYS` of it."""
 WARM_UP: Final = 20
 """Replays that are not counted."""
-AHEAD: Final = 3
+QUEUED_REPLAYS: Final = 3
 """Replays of a background that are queued at any time, so that the GPU never waits for the host."""
 URGENT: Final = -5
 """Priority of the foreground's stream in mode ``priority``; PyTorch takes the nearest that it has."""
@@ -44,7 +44,7 @@ class GraphReplay(Protocol):
         """When it ran; it has ended."""
 
 
-class Replayed(Protocol):
+class ReplayableNetwork(Protocol):
     """A network that can be replayed."""
 
     def replay(self) -> GraphReplay:
@@ -52,7 +52,7 @@ class Replayed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class PairReplay:
     """A foreground beside a background; times in us."""
 
     front_us: Sequence[float]
@@ -63,7 +63,7 @@ class Beside:
     """Share of the time from that start to that end in which a replay of the background was under way."""
 
 
-def alone(network: Replayed, replays: int = REPLAYS) -> list[float]:
+def alone(network: ReplayableNetwork, replays: int = REPLAYS) -> list[float]:
     """Times of replays one at a time, us."""
     spans = []
     for _ in range(WARM_UP + replays):
@@ -74,7 +74,9 @@ def alone(network: Replayed, replays: int = REPLAYS) -> list[float]:
     return [_us(span) for span in spans[WARM_UP:]]
 
 
-def beside(front: Replayed, behind: Replayed, replays: int = REPLAYS, least_behind: int = LEAST_BEHIND) -> Beside:
+def beside(
+    front: ReplayableNetwork, behind: ReplayableNetwork, replays: int = REPLAYS, least_behind: int = LEAST_BEHIND
+) -> PairReplay:
     """Replays of a foreground one at a time, while a background is replayed back to back.
 
     The background runs before the foreground begins, and still when it ends: whoever is slower, each of the two has the
@@ -92,7 +94,7 @@ def beside(front: Replayed, behind: Replayed, replays: int = REPLAYS, least_behi
     def keep_busy() -> None:
         while ahead and ahead[0].done():
             ended.append(ahead.popleft())
-        while len(ahead) < AHEAD:
+        while len(ahead) < QUEUED_REPLAYS:
             ahead.append(behind.replay())
 
     def follow() -> GraphReplay:
@@ -114,16 +116,16 @@ def beside(front: Replayed, behind: Replayed, replays: int = REPLAYS, least_behi
         fronts.append(follow())
     while not ahead[-1].done():
         pass
-    return counted([one.span() for one in fronts], [one.span() for one in (*ended, *ahead)])
+    return replays_within_foreground([one.span() for one in fronts], [one.span() for one in (*ended, *ahead)])
 
 
-def counted(fronts: Sequence[Span], behinds: Sequence[Span]) -> Beside:
+def replays_within_foreground(fronts: Sequence[Span], behinds: Sequence[Span]) -> PairReplay:
     """What counts of replays side by side: of the background, those within the foreground's time."""
     start_ms, end_ms = fronts[0].start_ms, fronts[-1].end_ms
     within = [span for span in behinds if start_ms <= span.start_ms and span.end_ms <= end_ms]
     overlaps = (min(span.end_ms, end_ms) - max(span.start_ms, start_ms) for span in behinds)
     busy = sum(max(0.0, overlap) for overlap in overlaps) / (end_ms - start_ms)
-    return Beside([_us(span) for span in fronts], [_us(span) for span in within], min(1.0, busy))
+    return PairReplay([_us(span) for span in fronts], [_us(span) for span in within], min(1.0, busy))
 
 
 def _us(span: Span) -> float:
@@ -133,7 +135,7 @@ def _us(span: Span) -> float:
 class Graphs(Protocol):
     """What has networks by name."""
 
-    def graph(self, name: str, priority: int = 0) -> Replayed:
+    def graph(self, name: str, priority: int = 0) -> ReplayableNetwork:
         """A network on a stream of a priority."""
 
     def restart(self) -> None:

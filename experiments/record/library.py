@@ -1,14 +1,18 @@
-"""The synthetic kernels of a recording: their parameters, and how new ones are drawn."""
+"""The synthetic kernels of a recording: their parameters, what runs together, and what their blocks report."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from typing import Annotated, Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
+
+from gpusched_env.experiments.validate.recordings import RecordedLaunch
 
 KINDS: Final = ("compute", "memory", "mixed")
 LOOPS: Final = {"compute": (16, 0), "memory": (0, 4), "mixed": (16, 1)}
@@ -128,4 +132,148 @@ def sweep(sms: int, most_shared: int) -> list[Spec]:
         for kind, (fma, load) in LOOPS.items()
         for block, smem in shapes
         for grid in grids
+    ]
+
+
+Blocks = NDArray[np.int64]
+"""(blocks, 3) of one launch: start and end, ns since the release of all streams, and the SM."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFigures:
+    """Of one launch; times in us since the release."""
+
+    start_us: float
+    """First block's start."""
+    end_us: float
+    """Last block's end."""
+    block_us: float
+    """Mean residency of a block."""
+    block_us_p95: float
+    last_start_us: float
+    sms: float
+    """That had a block."""
+
+    @property
+    def duration_us(self) -> float:
+        return self.end_us - self.start_us
+
+
+NAMES = tuple(BlockFigures.__dataclass_fields__)
+
+
+def figures(blocks: Blocks) -> BlockFigures:
+    """Of one launch in one repetition."""
+    start, end, sm = blocks.T
+    resident = end - start
+    return BlockFigures(
+        start_us=start.min() / 1e3,
+        end_us=end.max() / 1e3,
+        block_us=resident.mean() / 1e3,
+        block_us_p95=float(np.percentile(resident, 95)) / 1e3,
+        last_start_us=start.max() / 1e3,
+        sms=float(len(np.unique(sm))),
+    )
+
+
+def medians(repetitions: Sequence[BlockFigures]) -> dict[str, float]:
+    """Median of every figure of one launch over its repetitions, us with three decimals."""
+    return {name: _rounded(np.median([getattr(one, name) for one in repetitions])) for name in NAMES}
+
+
+def measured(repetitions: Sequence[Sequence[BlockFigures]]) -> dict[str, Any]:
+    """The fields ``measured`` and ``end_min_max_us`` of a scenario's row.
+
+    Args:
+        repetitions: figures of every launch, in each of them.
+    """
+    by_launch = list(zip(*repetitions, strict=True))
+    ends = [[one.end_us for one in launch] for launch in by_launch]
+    return {
+        "measured": [medians(launch) for launch in by_launch],
+        "end_min_max_us": [[_rounded(min(each)), _rounded(max(each))] for each in ends],
+    }
+
+
+def solo(repetitions: Sequence[BlockFigures]) -> dict[str, float]:
+    """The field ``solo`` of a kernel's row: medians over its repetitions."""
+    found = medians(repetitions)
+    duration_us = _rounded(np.median([one.duration_us for one in repetitions]))
+    return {"duration_us": duration_us, **{name: found[name] for name in ("block_us", "block_us_p95", "sms")}}
+
+
+def _rounded(value_us: Any) -> float:
+    return round(float(value_us), 3)
+
+
+FIRST_US: Final = 20.0
+"""Delay of a pair's first kernel."""
+OVERLAPS: Final = (0.0, 0.25, 0.5)
+"""Share of the first kernel's duration alone after which the second one of a pair comes."""
+URGENT: Final = -5
+URGENT_SHARE: Final = 1 / 3
+"""Of pairs and sequences with priorities."""
+PRIORITIES: Final = (0, -1, URGENT)
+"""Of the streams of a mix that has any; every other mix has none."""
+MIX_STREAMS: Final = (2, 8)
+MIX_LAUNCHES: Final = (1, 4)
+"""A stream."""
+MIX_DELAYS_US: Final = (20.0, 620.0)
+SEQUENCE_STREAMS: Final = (2, 5)
+SEQUENCE_LAUNCHES: Final = (15, 50)
+SEQUENCE_KERNELS: Final = 6
+"""That a stream repeats."""
+SEQUENCE_DELAYS_US: Final = (20.0, 320.0)
+
+
+def pair(number: int, seed: int, kernels: Mapping[str, float]) -> list[RecordedLaunch]:
+    """Two kernels on two streams; the second comes with the first or while it runs, a third of them with priority.
+
+    Args:
+        number: of the scenario.
+        seed: of the recording.
+        kernels: durations alone (us) by id.
+    """
+    rng = generator(seed, "pair", number)
+    first, second = (str(name) for name in rng.choice(list(kernels), 2))
+    later_us = round(FIRST_US + float(rng.choice(OVERLAPS)) * kernels[first], 1)
+    urgency = URGENT if rng.random() < URGENT_SHARE else 0
+    return [
+        RecordedLaunch(stream=0, priority=0, delay_us=FIRST_US, kernel=first),
+        RecordedLaunch(stream=1, priority=urgency, delay_us=later_us, kernel=second),
+    ]
+
+
+def mix(number: int, seed: int, kernels: Sequence[str]) -> list[RecordedLaunch]:
+    """Two to eight streams of one to four kernels each; ``kernels``: ids to draw from."""
+    rng = generator(seed, "mix", number)
+    urgent = rng.random() < 0.5
+    launches = []
+    for stream in range(rng.integers(*MIX_STREAMS, endpoint=True)):
+        priority = int(rng.choice(PRIORITIES)) if urgent else 0
+        names = rng.choice(list(kernels), rng.integers(*MIX_LAUNCHES, endpoint=True)).tolist()
+        delay_us = round(float(rng.uniform(*MIX_DELAYS_US)), 1)
+        launches += _stream(stream, priority, delay_us, names)
+    return launches
+
+
+def sequence(number: int, seed: int, kernels: Sequence[str]) -> list[RecordedLaunch]:
+    """Two to five streams that each repeat six short kernels in any order; ``kernels``: ids to draw from."""
+    rng = generator(seed, "sequence", number)
+    urgent = rng.random() < URGENT_SHARE
+    launches = []
+    for stream in range(rng.integers(*SEQUENCE_STREAMS, endpoint=True)):
+        priority = int(rng.choice((0, URGENT))) if urgent else 0
+        own = rng.choice(list(kernels), min(SEQUENCE_KERNELS, len(kernels)), replace=False)
+        names = rng.choice(own, rng.integers(*SEQUENCE_LAUNCHES, endpoint=True)).tolist()
+        delay_us = round(float(rng.uniform(*SEQUENCE_DELAYS_US)), 1)
+        launches += _stream(stream, priority, delay_us, names)
+    return launches
+
+
+def _stream(stream: int, priority: int, delay_us: float, names: Sequence[str]) -> list[RecordedLaunch]:
+    """Kernels that queue behind each other."""
+    return [
+        RecordedLaunch(stream=stream, priority=priority, delay_us=None if place else delay_us, kernel=name)
+        for place, name in enumerate(names)
     ]

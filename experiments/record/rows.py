@@ -1,14 +1,15 @@
-"""Files of a recording, one JSON object a line: rows are added as they come, and found again."""
+"""Files of a recording, one JSON object a line, and the rows about what the L2 is worth to a network."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from gpusched_env.errors import InputError
+from gpusched_env.errors import GpuError, InputError
 from gpusched_env.reading import decoded, read_bytes, unzipped
 
 SUFFIX = ".jsonl"
@@ -78,3 +79,70 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     complete, end, _ = unzipped(read_bytes(path), str(path)).rpartition(b"\n")
     where = f"{path}: is no recording, name another folder"
     return [decoded(line, dict[str, Any], where) for line in complete.splitlines()], len(complete + end)
+
+
+CACHE: Final = "cache"
+SKIP_REASON: Final = "missed"
+"""Of a row in place of one of :data:`CACHE`: why there is none."""
+MEBIBYTES: Final = (4, 8, 16, 24, 32, 48, 64, 96, 128, 256)
+"""That something else reads before a replay."""
+
+
+class KernelTime(NamedTuple):
+    """A kernel of an iteration."""
+
+    name: str
+    warm_us: float
+    """Median, one iteration after the other."""
+    cold_us: float
+    """Median, of an iteration behind something that empties the L2."""
+    bare_us: float
+    """Median, behind something that empties the L2 before every operator: nothing that those before it in the
+    iteration left there is found either."""
+
+
+class CacheRecorder(Protocol):
+    """What runs networks on a GPU."""
+
+    def kernel_times(self, name: str) -> list[KernelTime]:
+        """Of the kernels of a network, in order."""
+
+    def held_bytes(self, name: str) -> tuple[int, int]:
+        """Bytes of a network's weights, and of what an iteration holds at most besides."""
+
+    def behind_us(self, name: str, mebibytes: int) -> float:
+        """A replay behind a read of so many MiB, median."""
+
+
+def cache_rows(
+    gpu: CacheRecorder, networks: Sequence[str], there: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Rows that are still missing: one a network.
+
+    Args:
+        gpu: has the networks.
+        networks: their names.
+        there: rows that are recorded.
+    """
+    done = {row["model"] for row in there}
+    for name in networks:
+        if name in done:
+            continue
+        try:
+            weights, others = gpu.held_bytes(name)
+            kernels = gpu.kernel_times(name)
+        except GpuError as error:
+            # One whose kernels are not the same every time says nothing; the others do.
+            yield {"what": SKIP_REASON, "model": name, "error": str(error)}
+            continue
+        yield {
+            "what": CACHE,
+            "model": name,
+            "weight_bytes": weights,
+            "other_bytes": others,
+            "behind_mib": [0, *MEBIBYTES],
+            "behind_us": [round(gpu.behind_us(name, size), 3) for size in (0, *MEBIBYTES)],
+            "warm_us": [round(kernel.warm_us, 3) for kernel in kernels],
+            "cold_us": [round(kernel.cold_us, 3) for kernel in kernels],
+            "bare_us": [round(kernel.bare_us, 3) for kernel in kernels],
+        }

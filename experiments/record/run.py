@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.experiments.record.cache import CACHE, Cached, cache_rows
 from gpusched_env.experiments.record.ends import ENDS, CupySmWatcher, SmWatcher, ends_rows
 from gpusched_env.experiments.record.gpu import CupyRecorder, Recorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, Graphs, model_pairs
-from gpusched_env.experiments.record.held_out import draw
-from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, program, torchvision_networks
-from gpusched_env.experiments.record.rows import SUFFIX, Rows, read_lines
+from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, draw, program, torchvision_networks
+from gpusched_env.experiments.record.rows import CACHE, SUFFIX, CacheRecorder, Rows, cache_rows, read_lines
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.sharing import QUICK as QUICK_SHARING
 from gpusched_env.experiments.record.sharing import SHARING, TRAININGS, SharedGpu, sharing
@@ -27,15 +25,15 @@ MEMORY: Final = "memory"
 NETWORK_SETS: Final = (MODEL_PAIRS, TRACES, CACHE)
 SETS: Final = (*known_sets(), MODEL_PAIRS, TRACES)
 EXECUTION_SUFFIX: Final = ".execution.json"
-HELD: Final = "-held"
+HELD_SUFFIX: Final = "-held"
 """What the names of recordings end with in which no memory of an iteration is used again within it."""
 QUICK_NETWORKS: Final = ("resnet50_infer_b1", "resnet50_infer_b32", "vgg16_infer_b8")
 """Two pairs, both of whose sides were slowed down in earlier recordings."""
-Told = Callable[[Path, int], None]
+OnRow = Callable[[Path, int], None]
 """Called after each row with its file and the number of rows there, or with a folder and its number of traces."""
 
 
-class Networks(Graphs, Cached, Protocol):
+class Networks(Graphs, CacheRecorder, Protocol):
     """What has the networks."""
 
     head: dict[str, Any]
@@ -74,7 +72,7 @@ class RecordingPlan:
 
 def record(
     plan: RecordingPlan,
-    told: Told,
+    told: OnRow,
     *,
     gpu: Callable[[], Recorder] = CupyRecorder,
     networks: Callable[[], Networks] = TorchGpu,
@@ -133,7 +131,7 @@ def _of_plan(plan: RecordingPlan) -> Sequence[str]:
     return draw(plan.drawn, known)
 
 
-def _synthetic(plan: RecordingPlan, told: Told, gpu: Recorder) -> None:
+def _synthetic(plan: RecordingPlan, told: OnRow, gpu: Recorder) -> None:
     sizes = QUICK if plan.quick else RecordingSizes()
     synthetic = Synthetic(gpu, plan.seed, sizes, plan.like)
     head = gpu.head | {
@@ -163,7 +161,7 @@ def _library(folder: Path) -> list[dict[str, Any]]:
     return read_lines(path)[0][1:]
 
 
-def _networks(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
+def _networks(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: Networks) -> None:
     if MODEL_PAIRS in plan.sets:
         head = networks.head | ({} if plan.drawn is None else {"drawn": plan.drawn})
         rows = Rows(plan.folder, MODEL_PAIRS, head, resume=plan.resume)
@@ -175,11 +173,11 @@ def _networks(plan: RecordingPlan, names: Sequence[str], told: Told, networks: N
         _traces(plan, names, told, networks)
 
 
-def _memory(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
+def _memory(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: Networks) -> None:
     folder = _folder(plan, MEMORY)
     each = [(name, held) for name in names for held in (False, True)]
     for number, (name, held) in enumerate(each, start=1):
-        stem = f"{name}{HELD if held else ''}"
+        stem = f"{name}{HELD_SUFFIX if held else ''}"
         path, execution = folder / f"{stem}{TRACE_SUFFIX}", folder / f"{stem}{EXECUTION_SUFFIX}"
         if _wanted(path, plan):
             networks.trace_memory(name, path, execution, held=held)
@@ -206,7 +204,7 @@ def _wanted(path: Path, plan: RecordingPlan) -> bool:
     return not path.exists()
 
 
-def _traces(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Networks) -> None:
+def _traces(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: Networks) -> None:
     folder = _folder(plan, TRACES)
     for number, name in enumerate(names, start=1):
         path = folder / f"{name}{TRACE_SUFFIX}"
@@ -215,7 +213,7 @@ def _traces(plan: RecordingPlan, names: Sequence[str], told: Told, networks: Net
         told(folder, number)
 
 
-def _write(rows: Rows, made: Iterator[dict[str, Any]], told: Told) -> None:
+def _write(rows: Rows, made: Iterator[dict[str, Any]], told: OnRow) -> None:
     for row in made:
         rows.add(row)
         told(rows.path, len(rows.rows))

@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.record import blocks, scenarios
+from gpusched_env.experiments.record import library as blocks
+from gpusched_env.experiments.record import library as scenarios
 from gpusched_env.experiments.record.gpu import Recorder, StreamedKernel
 from gpusched_env.experiments.record.library import LONG_US, SHORT_US, Named, Spec, draw, sweep
 from gpusched_env.experiments.validate.recordings import (

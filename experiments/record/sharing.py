@@ -50,7 +50,7 @@ class Task(NamedTuple):
     """Of :data:`LAUNCHERS`."""
 
 
-class Together(NamedTuple):
+class SharedRows(NamedTuple):
     """Iterations of two tasks side by side."""
 
     front: Spans
@@ -65,10 +65,10 @@ class SharedGpu(Protocol):
     def alone(self, task: Task) -> tuple[Spans, int]:
         """Iterations of a task alone, and the most memory that was in use, bytes."""
 
-    def threads(self, front: Task, behind: Task, priority: int) -> Together:
+    def threads(self, front: Task, behind: Task, priority: int) -> SharedRows:
         """As two threads of this process; ``priority`` of the first one's stream, CUDA's convention."""
 
-    def processes(self, front: Task, behind: Task) -> Together:
+    def processes(self, front: Task, behind: Task) -> SharedRows:
         """As two processes."""
 
     def locked(self, front: Task) -> Spans:
@@ -131,7 +131,7 @@ def _measured(gpu: SharedGpu, front: Task, behind: Task, what: str) -> dict[str,
     return _both(gpu.threads(front, behind, URGENT if what == "priority streams" else 0))
 
 
-def _both(found: Together) -> dict[str, Any]:
+def _both(found: SharedRows) -> dict[str, Any]:
     """Figures of two tasks; of the training those steps that began and ended while there were requests."""
     start_s, end_s = found.front[0, 0], found.front[-1, 1]
     within = (found.behind[:, 0] >= start_s) & (found.behind[:, 1] <= end_s)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpusched_env.errors import GpuError, InputError
-from gpusched_env.experiments.record.cache import MEBIBYTES, KernelTime
 from gpusched_env.experiments.record.gpu import more_queues
 from gpusched_env.experiments.record.graphs import REPLAYS, Span
 from gpusched_env.experiments.record.networks import network, program
+from gpusched_env.experiments.record.rows import MEBIBYTES, KernelTime
 from gpusched_env.experiments.record.steps import Step
 from gpusched_env.versions import versions
 

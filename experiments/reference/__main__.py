@@ -15,10 +15,10 @@ from gpusched_env.experiments.reference import interface, moved, schedulers
 from gpusched_env.scenarios import catalogue
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
-    "environments": datasheet.document,
+    "environments": datasheet.environments_page,
     "interface": interface.document,
     "moved": moved.document,
-    "scenarios": catalogue.document,
+    "scenarios": catalogue.scenarios_page,
     "schedulers": schedulers.document,
 }
 """By name: what makes the page, as Markdown that may stand in ``docs``."""

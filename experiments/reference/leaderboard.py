@@ -15,10 +15,10 @@ from gpusched_env.agents.shipped import FOLDER, shipped_scenarios
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.registry import game_of
-from gpusched_env.experiments.lib.long_tables import tables_csv
+from gpusched_env.experiments.games.game import game_of
+from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.statistics import standings
-from gpusched_env.experiments.ranking.headroom import headroom
+from gpusched_env.experiments.ranking.pages import headroom
 from gpusched_env.experiments.ranking.result import Ranking, check_alike, read_ranking
 from gpusched_env.experiments.results.summary import HEADS, Summary, of_record
 

@@ -1,4 +1,4 @@
-"""``report.html``: one self-contained page that explains a comparison, readable without a network."""
+"""``report.html``: one page that explains a comparison, with its timeline."""
 
 from __future__ import annotations
 
@@ -6,19 +6,112 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
+from gpusched_env.display.palette import tenant
 from gpusched_env.display.plots import without_title
 from gpusched_env.display.words import counted, duration
 from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.report.charts import ComparisonPlots, looks
+from gpusched_env.experiments.lib.play import Run
+from gpusched_env.experiments.report.charts import ComparisonPlots, interesting_window, looks
 from gpusched_env.experiments.report.result import Result
 from gpusched_env.experiments.report.tables import PAGE, notes, tables
-from gpusched_env.experiments.report.timeline import timeline_data
+from gpusched_env.hardware.placement import sm_order
 
 if TYPE_CHECKING:
     from gpusched_env.display.plots import Figure
+
+
+MAX_KERNELS = 2_000
+"""Kernels a scheduler."""
+MAX_BARS = 12_000
+"""Bars a scheduler in the rows of SMs; equal neighbours share one."""
+OPEN = 3
+"""The cheapest schedulers, whose timelines are shown at first, beside the one that others are compared with."""
+
+
+def timeline_data(comparison: ComparedRuns) -> dict[str, Any]:
+    """Plain data, times in nanoseconds since the window's start.
+
+    Keys: ``window_us``; ``tenants``, their ``colours``, ``kernels`` (names), ``sms`` (how many); ``truncated``;
+    ``schedulers``, each a row of the tables, the cheapest first, with ``name``, ``open`` (shown at first), ``streams``
+    (rows of start, end, tenant, kernel name, job, blocks, threads) and ``sms`` (rows of start, end, tenant, kernel
+    name, first and last rank in placement order, blocks on each of these SMs) and ``turns`` (start, end and tenant of
+    the stretches in which a time-sliced tenant had the GPU; else empty).
+    """
+    problem = comparison.problem
+    labels = {group[0]: comparison.label_of(group) for group in comparison.groups}
+    recorded = [run for run in map(comparison.recorded, labels) if run is not None]
+    shown_first = {comparison.schedulers[0], *list(labels)[:OPEN]}
+    data: dict[str, Any] = {"schedulers": [], "truncated": False, "window_us": comparison.window_us}
+    if not recorded:
+        return data
+    window = comparison.window_us or interesting_window(recorded)
+    names: dict[str, int] = {}
+    name_of = [names.setdefault(profile.kernel.name, len(names)) for profile in problem.kernels]
+    shapes = [(profile.kernel.blocks, profile.kernel.threads) for profile in problem.kernels]
+    ranks = np.argsort(sm_order(problem.gpu))
+    for run in recorded:
+        assert run.timeline is not None
+        kernels = run.timeline.kernels.array
+        kernels = kernels[(kernels[:, 7] > window[0]) & (kernels[:, 6] < window[1])]
+        kernels = kernels[np.argsort(kernels[:, 6], kind="stable")]
+        streams = [
+            [*_span(row[6], row[7], window), int(row[1]), name_of[int(row[3])], int(row[2]), *shapes[int(row[3])]]
+            for row in kernels[:MAX_KERNELS]
+        ]
+        blocks = comparison.block_runs.get(run.scheduler)
+        bars = [] if blocks is None else _bars(blocks, run, ranks, name_of, window)
+        data["truncated"] |= len(kernels) > MAX_KERNELS or len(bars) > MAX_BARS
+        turns = [
+            [*_span(start, end, window), row]
+            for row in range(len(comparison.tenants))
+            for start, end, has_gpu in run.timeline.parts(row, *window)
+            if has_gpu and len(run.timeline.turns)
+        ]
+        shown = {"streams": streams, "sms": bars[:MAX_BARS], "turns": turns, "open": run.scheduler in shown_first}
+        data["schedulers"].append({"name": labels[run.scheduler], **shown})
+    return data | {
+        "window_us": list(window),
+        "tenants": comparison.tenants,
+        "colours": [tenant(row).colour for row in range(len(comparison.tenants))],
+        "kernels": list(names),
+        "sms": problem.gpu.sms,
+    }
+
+
+def _bars(
+    run: Run, whole: Run, ranks: NDArray[np.int64], name_of: list[int], window: tuple[float, float]
+) -> list[list[int]]:
+    """Residencies in order of start; SMs that are neighbours in placement order and hold the same share one."""
+    assert run.timeline is not None
+    assert whole.timeline is not None
+    launches = {row[0]: (int(row[1]), name_of[int(row[3])]) for row in whole.timeline.kernels.array}
+    table = run.timeline.blocks.array
+    table = table[(table[:, 4] > window[0]) & (table[:, 3] < window[1])]
+    rank = ranks[table[:, 0].astype(int)]
+    bars: list[list[int]] = []
+    last: tuple[float, ...] | None = None
+    for i in np.lexsort((rank, table[:, 2], table[:, 4], table[:, 1], table[:, 3])):
+        _, launch, blocks, start, end = table[i]
+        if launch not in launches:
+            continue
+        key = (launch, blocks, start, end)
+        if key == last and rank[i] == bars[-1][5] + 1:
+            bars[-1][5] += 1
+        else:
+            tenant, name = launches[launch]
+            bars.append([*_span(start, end, window), tenant, name, int(rank[i]), int(rank[i]), int(blocks)])
+        last = key
+    return bars
+
+
+def _span(start_us: float, end_us: float, window: tuple[float, float]) -> tuple[int, int]:
+    return round((start_us - window[0]) * 1e3), round((end_us - window[0]) * 1e3)
+
 
 STROKES = {
     "solid": "none",

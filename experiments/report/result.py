@@ -13,10 +13,10 @@ import msgspec
 from gpusched_env.devices import device_names
 from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.games.kernels import made_of_one
-from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES
+from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.lib.statistics import LEVEL, METHOD, RESAMPLES
-from gpusched_env.experiments.ranking.made import Made
+from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.scenario import Scenario
 
@@ -31,7 +31,7 @@ class Provenance(msgspec.Struct):
     wall_s: float
     platform: str
     versions: dict[str, str]
-    made: Made = Made()
+    made: Fingerprints = Fingerprints()
     """Hashes of what made the episodes, as in results of rankings and as it was when they were saved; that is not known
     of schedulers without a name of their own."""
 
@@ -98,7 +98,7 @@ def provenance_of(comparison: ComparedRuns) -> Provenance:
     if made is None:
         names = [name for name in about.descriptions if name in about.named]
         known = about.device in device_names()
-        made = made_of_one(about.problem.scenario, about.device, names) if known else Made()
+        made = made_of_one(about.problem.scenario, about.device, names) if known else Fingerprints()
         # Once: the files that it is of may be gone the next time.
         object.__setattr__(about, "made", made)
     return Provenance(about.command, about.started, round(about.wall_s, 3), about.platform, about.versions, made)

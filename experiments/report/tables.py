@@ -1,11 +1,11 @@
-"""A comparison as tables: a table for each tenant, so that what is compared stands side by side, and one of the GPU."""
+"""A comparison as tables: one for each tenant, and one of the GPU."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -17,9 +17,58 @@ from rich.text import Text
 from gpusched_env.display.table import NONE, Cell, Table
 from gpusched_env.display.words import FEW, counted, is_largest
 from gpusched_env.experiments.compared import ComparedRuns
-from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, Figure, show, show_spread
+from gpusched_env.experiments.lib.figures import (
+    GLOBAL_FIGURES,
+    TENANT_FIGURES,
+    FigureSpec,
+    find_figure,
+    format_value,
+    show_spread,
+)
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Interval
-from gpusched_env.experiments.report.best import RULE, best_mean, did_the_work
+
+WORK = 0.95
+"""Share of the baseline's completed jobs."""
+RULE = (
+    f"Best: of those that completed at least {WORK:.0%} of each tenant's jobs that {{baseline}} completed; "
+    "cost, goodput and SLO, which count what was not done, of all."
+).replace("%", " %")
+"""What is said below tables."""
+
+
+def did_the_work(comparison: ComparedRuns, scheduler: str, tenant: str | None = None) -> bool:
+    """Whether a scheduler completed enough jobs of a tenant, or of every tenant, over the seeds that it finished."""
+    completed = find_figure("completed", of_tenant=True)
+    rows = range(len(comparison.tenants)) if tenant is None else [comparison.tenants.index(tenant)]
+    seeds = [run.seed for run in comparison.of(scheduler)]
+    baseline = comparison.schedulers[0]
+    known = [run.seed for run in comparison.of(baseline)]
+    done = 0.0
+    for row in rows:
+        asked = dict(zip(known, comparison.values(baseline, completed, row), strict=True))
+        own = sum(comparison.values(scheduler, completed, row))
+        if own < WORK * sum(asked.get(seed, 0.0) for seed in seeds):
+            return False
+        done += own
+    return done > 0.0
+
+
+def best_mean(column: Mapping[str, Interval], figure: FigureSpec, workers: set[str]) -> float:
+    """The best mean of a column; NaN where nothing is better or all look the same.
+
+    Args:
+        column: by scheduler.
+        workers: those that did the work.
+    """
+    # A figure that is undefined in some seeds is that of the seeds in which it looks good.
+    seeds = max((interval.seeds for interval in column.values()), default=0)
+    defined = {n: i.mean for n, i in column.items() if math.isfinite(i.mean) and i.seeds == seeds}
+    if not figure.better or len({format_value(mean, figure) for mean in defined.values()}) < 2:
+        return math.nan
+    means = [mean for name, mean in defined.items() if figure.counts_undone or name in workers]
+    best = min if figure.better == "low" else max
+    return best(means, default=math.nan)
+
 
 BASELINE = "(baseline)"
 """Behind the first scheduler."""
@@ -168,7 +217,7 @@ def _whole(comparison: ComparedRuns, layout: Layout) -> Table:
 
 
 def _table(
-    comparison: ComparedRuns, empty: Table, figures: Sequence[Figure], tenant: str | None, layout: Layout
+    comparison: ComparedRuns, empty: Table, figures: Sequence[FigureSpec], tenant: str | None, layout: Layout
 ) -> Table:
     names = [group[0] for group in comparison.groups]
     workers = {name for name in names if did_the_work(comparison, name, tenant)}
@@ -186,7 +235,7 @@ def _table(
 
 
 def _column(
-    comparison: ComparedRuns, figure: Figure, tenant: str | None, layout: Layout, workers: set[str]
+    comparison: ComparedRuns, figure: FigureSpec, tenant: str | None, layout: Layout, workers: set[str]
 ) -> list[Cell]:
     column = {group[0]: comparison.interval(group[0], figure.key, tenant) for group in comparison.groups}
     best = best_mean(column, figure, workers)
@@ -208,7 +257,7 @@ def _name(comparison: ComparedRuns, group: Sequence[str], layout: Layout) -> str
     return "\n".join(textwrap.wrap(shown, layout.letters, break_long_words=False, break_on_hyphens=False))
 
 
-def _few(comparison: ComparedRuns, scheduler: str, figure: Figure, tenant: str | None) -> bool:
+def _few(comparison: ComparedRuns, scheduler: str, figure: FigureSpec, tenant: str | None) -> bool:
     """Whether a percentile is of so few jobs that it is hardly more than the largest."""
     if figure.percentile is None:
         return False
@@ -222,13 +271,13 @@ def _few(comparison: ComparedRuns, scheduler: str, figure: Figure, tenant: str |
     return is_largest(figure.percentile, min(jobs))
 
 
-def _cell(own: Interval, figure: Figure, layout: Layout, *, few: bool, best: float) -> Cell:
-    shown = show(own.mean, figure)
+def _cell(own: Interval, figure: FigureSpec, layout: Layout, *, few: bool, best: float) -> Cell:
+    shown = format_value(own.mean, figure)
     spread = _spread(own, layout, figure.key, lambda value: show_spread(value, own.mean, figure))
     if not math.isfinite(own.mean):
         return Cell(shown)
     # As shown: what looks equal is equally good.
-    return Cell(f"{FEW}{shown}" if few else shown, spread, best=shown == show(best, figure), faint=few)
+    return Cell(f"{FEW}{shown}" if few else shown, spread, best=shown == format_value(best, figure), faint=few)
 
 
 def _relative(relative: Interval, layout: Layout) -> Cell:
@@ -250,11 +299,11 @@ def _spread(own: Interval, layout: Layout, key: str, text: Callable[[float], str
     return f"{low} to {high}" if key in layout.bounds else f"±{half}"
 
 
-def _chosen(figures: Sequence[Figure], layout: Layout) -> list[Figure]:
+def _chosen(figures: Sequence[FigureSpec], layout: Layout) -> list[FigureSpec]:
     return [figure for figure in figures if figure.key not in layout.dropped]
 
 
-def _defined(comparison: ComparedRuns, figure: Figure, tenant: str | None) -> bool:
+def _defined(comparison: ComparedRuns, figure: FigureSpec, tenant: str | None) -> bool:
     """A column of dashes alone (SLO where the tenant has none) is left out, but for the cost."""
     if figure.key == "cost":
         return True

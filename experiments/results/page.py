@@ -1,20 +1,27 @@
-"""The page of results: summary, tables, learning curves, where the shipped agents come from, how to repeat it."""
+"""The page of results: summary, tables, learning curves, trade-offs, tuning, and how to repeat it."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gpusched_env.agents.manifest import Manifest
-from gpusched_env.baselines.tuning import tuning_for
+from gpusched_env.baselines.tuning import PREFIX, Tuning, tuning_for
+from gpusched_env.display.palette import COLOURS, log_ticks
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.games.game import Game, game_of
+from gpusched_env.experiments.lib.figures import find_figure
+from gpusched_env.experiments.lib.pages import drawing, label_log
 from gpusched_env.experiments.lib.pages import page as rendered
-from gpusched_env.experiments.lib.trained import LEARNED
+from gpusched_env.experiments.lib.statistics import Interval, standings
+from gpusched_env.experiments.lib.trained import LEARNED, is_learned
 from gpusched_env.experiments.ranking.page import (
     BOUND,
     COST,
+    DIFFERENCE,
     EXPLANATION,
     PROBABILITY,
     all_episodes,
@@ -23,11 +30,108 @@ from gpusched_env.experiments.ranking.page import (
     repeat,
 )
 from gpusched_env.experiments.ranking.result import Ranking
-from gpusched_env.experiments.results.curves import Curves
-from gpusched_env.experiments.results.figure import curves_svg
+from gpusched_env.experiments.results.curves import Curves, curves_svg
 from gpusched_env.experiments.results.summary import HEADS, ORDER, Summary, check_opponents, of_record
-from gpusched_env.experiments.results.trade import has_trade, trade_svg
-from gpusched_env.experiments.results.tuned import tuned_table
+from gpusched_env.experiments.tuning.table import tuning_table
+
+WIDTH_IN, HEIGHT_IN, ENTRY_IN = 7.5, 4.6, 0.235
+"""Of the picture, at least so high, and of an entry of its legend."""
+ACROSS, UP = (find_figure(key, of_tenant=False) for key in ("best_effort", "urgent_p99"))
+MARKERS = ("o", "s", "D", "^", "P", "v")
+
+
+def has_trade(ranking: Ranking, scenario: str) -> bool:
+    """Whether every scheduler has a point."""
+    trade = ranking.trade(scenario)
+    defined = [name for name, of in trade.items() if of["urgent_p99"].seeds and of["best_effort"].seeds]
+    return set(defined) == set(ranking.schedulers)
+
+
+def trade_svg(ranking: Ranking, scenario: str) -> bytes:
+    """The picture as SVG; equal rankings give equal bytes.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    points = {
+        name: (of["best_effort"].mean, of["urgent_p99"].mean)
+        for name, of in ranking.trade(scenario).items()
+        if of["urgent_p99"].seeds and of["best_effort"].seeds
+    }
+    families = list(dict.fromkeys(name.removeprefix(PREFIX) for name in points))
+    height_in = max(HEIGHT_IN, ENTRY_IN * (len(families) + 2))
+    with drawing((WIDTH_IN, height_in)) as (figure, finished):
+        axes = figure.add_subplot()
+        for number, name in enumerate(families):
+            look: dict[str, Any] = {
+                "color": COLOURS[number % len(COLOURS)],
+                "marker": MARKERS[number // len(COLOURS) % len(MARKERS)],
+            }
+            size = 7
+            if is_learned(name):
+                look, size = {"color": "black", "marker": "*"}, 13
+            own = [points[known] for known in (name, f"{PREFIX}{name}") if known in points]
+            across, up = zip(*own, strict=True)
+            axes.plot(across, up, color=look["color"], linewidth=0.9, alpha=0.6)
+            hollow = "none" if name in points and not is_learned(name) else "full"
+            axes.plot(across[:1], up[:1], **look, fillstyle=hollow, linestyle="", markersize=size)
+            axes.plot(across[1:], up[1:], **look, linestyle="", markersize=size)
+            axes.plot([], [], **look, linestyle="", markersize=size, label=name)
+        axes.set_yscale("log")
+        heights = [up for _, up in points.values()]
+        # The axis ends with a number, so that the topmost points lie between two.
+        top = next(tick for tick in log_ticks(min(heights), max(heights)) if tick >= max(heights))
+        label_log(axes.yaxis, min(heights), top)
+        axes.set_xlabel(f"{ACROSS.label}, 1 is as alone: more is better")
+        axes.set_ylabel(f"{UP.label}, times alone, logarithmic: less is better")
+        axes.grid(which="both", color="#ececec", linewidth=0.6)
+        axes.set_axisbelow(True)
+        figure.legend(loc="outside right upper", frameon=False, title="hollow: default\nfilled: tuned")
+        return finished()
+
+
+def tuned_table(tuning: Tuning, rankings: Sequence[Ranking]) -> Table:
+    """The table of a search, and the change on held-out workloads where a ranking has both.
+
+    Args:
+        tuning: of one scenario.
+        rankings: all; those of its held-out workloads count, the one with most seeds first.
+    """
+    found = tuning_table(tuning)
+    game = game_of(tuning.scenario)
+    held_out = sorted(
+        (r for r in rankings if tuning.scenario in r.variants and r.workloads == game.unseen and not r.gpu),
+        key=lambda r: -len(r.seeds),
+    )
+    rows = []
+    for row in found.rows:
+        name, *cells, options = row
+        changes = [held_out_change(ranking, tuning.scenario, str(name)) for ranking in held_out]
+        known = next((change for change in changes if change is not None), None)
+        rows.append(
+            [name, *cells, NONE if known is None else known.text(DIFFERENCE), options, *_means(game, str(name))]
+        )
+    *heads, last = found.heads
+    return Table(found.title, [*heads, "change, held-out", last, "reads", "may"], rows, found.note)
+
+
+def _means(game: Game, scheduler: str) -> tuple[str, str]:
+    """What it reads, and what it may do besides launching, if that is declared."""
+    declared = game.means(scheduler) if scheduler in game.schedulers.names() else None
+    if declared is None:
+        return NONE, NONE
+    reads, commands = declared
+    return ", ".join(reads) or "nothing", ", ".join(commands) or "launch"
+
+
+def held_out_change(ranking: Ranking, scenario: str, scheduler: str) -> Interval | None:
+    """Relative change of the mean cost by tuning, on the same episodes; ``None`` if one of the two was not ranked."""
+    tuned = f"{PREFIX}{scheduler}"
+    if not {scheduler, tuned} <= set(ranking.schedulers):
+        return None
+    costs = ranking.costs(scenario, ranking.devices[0])
+    both = {name: costs[name] for name in (scheduler, tuned)}
+    return next(s.against for s in standings(both, scheduler) if s.scheduler == tuned)
 
 
 def page(

@@ -13,10 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from gpusched_env.agents.origin import origin
-from gpusched_env.agents.shipped import FOLDER
+from gpusched_env.agents.shipped import FOLDER, origin
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.games.registry import game_of
+from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.lib.trained import LEARNED
 from gpusched_env.experiments.reference.leaderboard import committed
 from gpusched_env.experiments.results.summary import HEADS, PRIORITIES, Summary, of_record

@@ -14,14 +14,13 @@ from functools import cached_property
 from typing import Final, Literal
 
 from gpusched_env.agents import shipped
-from gpusched_env.agents.origin import origin
+from gpusched_env.agents.shipped import origin
 from gpusched_env.baselines.tuning import tuning_for
 from gpusched_env.display.table import NONE
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.published import is_published
-from gpusched_env.experiments.lib.statistics import FEW_SEEDS, Standing
-from gpusched_env.experiments.lib.trained import LEARNED, is_learned
+from gpusched_env.experiments.lib.statistics import FEW_SEEDS, RankStanding
+from gpusched_env.experiments.lib.trained import LEARNED, is_learned, is_published
 from gpusched_env.experiments.ranking.page import COST, DIFFERENCE, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
 
@@ -46,7 +45,7 @@ class Summary:
     scenario: str
 
     @cached_property
-    def everybody(self) -> list[Standing]:
+    def everybody(self) -> list[RankStanding]:
         """The cheapest first, against the cheapest hand-written scheduler that was not told the truth."""
         return self.ranking.standings(self.scenario)
 
@@ -58,12 +57,12 @@ class Summary:
             return "agent"
         return "published" if is_published(scheduler) else "rule"
 
-    def best(self, kind: Kind) -> Standing | None:
+    def best(self, kind: Kind) -> RankStanding | None:
         """The cheapest of a kind."""
         return next((one for one in self.everybody if self.kind(one.scheduler) == kind), None)
 
     @property
-    def priorities(self) -> Standing | None:
+    def priorities(self) -> RankStanding | None:
         """CUDA's priorities; ``None`` where they were not ranked."""
         return next((one for one in self.everybody if one.scheduler == PRIORITIES), None)
 
@@ -113,7 +112,7 @@ class Summary:
             self.verdict,
         ]
 
-    def _cell(self, standing: Standing | None) -> str:
+    def _cell(self, standing: RankStanding | None) -> str:
         return NONE if standing is None else f"{self.called(standing.scheduler)} {COST.format(standing.mean.mean)}"
 
 

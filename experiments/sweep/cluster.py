@@ -13,11 +13,10 @@ from ray.tune.search.optuna import OptunaSearch
 
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.validation import Progress
+from gpusched_env.agents.training.validation import TrainingProgress
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.ray_cluster import connected
-from gpusched_env.experiments.sweep.local import STARTUP_TRIALS
-from gpusched_env.experiments.sweep.space import SPACES, Tried
+from gpusched_env.experiments.sweep.local import SPACES, STARTUP_TRIALS, SweepTrial
 
 NAME = "ray"
 """Folder of Ray Tune's files."""
@@ -35,7 +34,7 @@ def sweep(
     *,
     fixed: frozenset[str] = frozenset(),
     trust: bool = False,
-) -> list[Tried]:
+) -> list[SweepTrial]:
     """Try hyper-parameters on a cluster; goes on with what is in ``out``.
 
     Args:
@@ -58,7 +57,7 @@ def sweep(
         return _sweep(config, trials, out.resolve(), fixed)
 
 
-def _sweep(config: TrainingConfig, trials: int, out: Path, fixed: frozenset[str]) -> list[Tried]:
+def _sweep(config: TrainingConfig, trials: int, out: Path, fixed: frozenset[str]) -> list[SweepTrial]:
     names = tuple(name for name in SPACES[config.algo] if name not in fixed)
     space = functools.partial(_draw, config.algo, names)
     trainable = functools.partial(_train, msgspec.to_builtins(config), out / TRIALS)
@@ -103,13 +102,13 @@ def _of(drawn: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(DRAWN): value for name, value in drawn.items() if name.startswith(DRAWN)}
 
 
-def _report(progress: Progress) -> None:
+def _report(progress: TrainingProgress) -> None:
     point = progress.validation
     if point is not None and point.timesteps > 0:
         tune.report({"cost": point.cost, "timesteps": point.timesteps})
 
 
-def _tried(number: int, result: Any, timesteps: int, folder: Path) -> Tried:
+def _tried(number: int, result: Any, timesteps: int, folder: Path) -> SweepTrial:
     trial = str((result.metrics or {}).get("trial_id"))
     history = result.metrics_dataframe
     cost = None if history is None else float(history["cost"].min())
@@ -117,4 +116,4 @@ def _tried(number: int, result: Any, timesteps: int, folder: Path) -> Tried:
         state = "failed"
     else:
         state = "complete" if result.metrics["timesteps"] >= timesteps else "pruned"
-    return Tried(number=number, state=state, cost=cost, drawn=_of(result.config), folder=str(folder / trial))
+    return SweepTrial(number=number, state=state, cost=cost, drawn=_of(result.config), folder=str(folder / trial))

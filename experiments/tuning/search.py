@@ -1,27 +1,100 @@
-"""Running the search: all schedulers trial by trial, so that an interrupt leaves them with equal budgets."""
+"""Running the search for options: all schedulers trial by trial, by Optuna."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import warnings
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import create_trial
 
+from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.tuning import FIRST_SEED, SCHEMA, Trial, Tuning
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.game import Game, TunedField
-from gpusched_env.experiments.games.registry import game_of
+from gpusched_env.experiments.games.game import Game, TunedField, game_of
 from gpusched_env.experiments.lib.files import held, read_struct, write_file
-from gpusched_env.experiments.lib.grid import counting, run_grid
-from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.experiments.lib.workers import Progress, counting, run_grid
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
-from gpusched_env.experiments.ranking.made import Made, differing
-from gpusched_env.experiments.tuning.draw import Drawn, defaults_in, next_trial, spec_of
+from gpusched_env.experiments.ranking.made import Fingerprints, changed_parts
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.versions import versions
+
+Drawn = dict[str, float | str]
+"""Options as :class:`~gpusched_env.baselines.tuning.Trial` keeps them."""
+RANDOM_SHARE = 0.4
+"""Of the budget: trials at random before the estimator is asked."""
+
+
+def next_trial(scheduler: str, ranges: Ranges, trials: Sequence[Trial], budget: int, seed: int) -> Drawn:
+    """Options to try, as :class:`~gpusched_env.baselines.tuning.Trial` keeps them; the same after the same trials.
+
+    Args:
+        scheduler: name; searches of different ones draw apart from each other.
+        ranges: what is searched.
+        trials: so far; the first has the defaults.
+        budget: trials in all.
+        seed: of the search.
+    """
+    distributions = {name: _distribution(space) for name, space in ranges.items()}
+    state = [seed, zlib.crc32(scheduler.encode()), len(trials)]
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with warnings.catch_warnings():
+        # Of options that matter together; Optuna calls it experimental.
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = optuna.samplers.TPESampler(
+            seed=int(np.random.SeedSequence(state).generate_state(1)[0]),
+            n_startup_trials=round(RANDOM_SHARE * budget),
+            multivariate=True,
+        )
+    study = optuna.create_study(sampler=sampler)
+    for trial in trials:
+        if trial.drawn.keys() == ranges.keys():
+            study.add_trial(create_trial(params=dict(trial.drawn), distributions=distributions, value=trial.cost))
+    drawn = study.ask(distributions).params
+    return {name: _rounded(value, ranges[name]) for name, value in drawn.items()}
+
+
+def defaults_in(ranges: Ranges, defaults: Mapping[str, Any]) -> Drawn:
+    """The defaults as a trial keeps them; empty if one of them is outside of its range."""
+    if not all(space.holds(defaults[name]) for name, space in ranges.items()):
+        return {}
+    return {
+        name: _text(defaults[name]) if isinstance(space, Choice) else defaults[name] for name, space in ranges.items()
+    }
+
+
+def spec_of(scheduler: str, drawn: Drawn) -> str:
+    """The scheduler with these options, as the command line takes it."""
+    options = ",".join(f"{name}={value}" for name, value in drawn.items())
+    return f"{scheduler}({options})" if options else scheduler
+
+
+def _distribution(space: Range | Choice) -> BaseDistribution:
+    if isinstance(space, Choice):
+        return CategoricalDistribution([_text(value) for value in space.values])
+    if isinstance(space.low, int) and isinstance(space.high, int):
+        return IntDistribution(space.low, space.high, log=space.log)
+    return FloatDistribution(space.low, space.high, log=space.log)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _rounded(value: float | str, space: Range | Choice) -> float | str:
+    """Three digits do, within the range."""
+    if isinstance(space, Choice) or not isinstance(value, float):
+        return value
+    return min(max(float(f"{value:.3g}"), space.low), space.high)
 
 
 def tune(
@@ -158,7 +231,7 @@ class _Search:
         return next_trial(name, ranges, trials, self.tuning.budget, self.tuning.seed)
 
 
-def _go_on(before: Tuning, tuning: Tuning, now: Made, where: str) -> str:
+def _go_on(before: Tuning, tuning: Tuning, now: Fingerprints, where: str) -> str:
     """Take the trials of a search over into the same search with perhaps more schedulers, but for those that something
     else made; gives words on them.
 
@@ -169,14 +242,14 @@ def _go_on(before: Tuning, tuning: Tuning, now: Made, where: str) -> str:
     if other := [name for name in same if getattr(before, name) != getattr(tuning, name)]:
         raise InputError(f"--resume: {where} is of another search ({', '.join(other)}); name another file")
     try:
-        then = msgspec.convert(before.made, Made)
+        then = msgspec.convert(before.made, Fingerprints)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: made: {error}") from error
     again: dict[str, list[str]] = {}
     unknown = before.trials.keys() - then.schedulers.get(tuning.scenario, {}).keys()
     for name, trials in before.trials.items():
         cells = [RankedEpisode(tuning.scenario, of, name, on, 0) for of in tuning.variants for on in now.physics]
-        differ = {part for cell in cells for part in differing(then.of(cell), now.of(cell))}
+        differ = {part for cell in cells for part in changed_parts(then.of(cell), now.of(cell))}
         if differ and name not in unknown:
             again.setdefault(" and ".join(sorted(differ)), []).append(name)
         else:

@@ -23,7 +23,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.carry_over import carry_over
-from gpusched_env.workload.profile import profile_kernel
+from gpusched_env.workload.kernel import profile_kernel
 from gpusched_env.workload.workload import OpKind, Workload, read_workload
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ SHARE, SIGNED = "{:.1%}", "{:+.1%}"
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarryOverResult:
     """A network of one GPU on another: ratios to what was recorded there."""
 
     network: str
@@ -61,7 +61,7 @@ class Carried:
     """Kernels of the recording that is carried over."""
 
 
-def carried(source: Workload, target: Workload) -> Carried:
+def carry_over_result(source: Workload, target: Workload) -> CarryOverResult:
     """``source`` on the GPU of ``target``, which is a recording of the same network.
 
     Raises:
@@ -89,7 +89,7 @@ def carried(source: Workload, target: Workload) -> Carried:
     recorded = np.array([np.median(theirs[key]) for key in shared])
     before = np.array([np.median(mine[key]) for key in shared])
     whole = _iteration_us(target, [1.0] * len(target.kernels))
-    return Carried(
+    return CarryOverResult(
         network=source.name,
         recorded_on=source.gpu,
         gpu=target.gpu,
@@ -126,29 +126,29 @@ def _iteration_us(workload: Workload, factors: Sequence[float]) -> float:
     )
 
 
-def both_ways(first: Path, second: Path) -> list[Carried]:
+def both_ways(first: Path, second: Path) -> list[CarryOverResult]:
     """Every network that both folders have, from the first GPU to the second, then back.
 
     Raises:
-        InputError: a folder has no recording that the other one has; as :func:`carried`.
+        InputError: a folder has no recording that the other one has; as :func:`carry_over_result`.
     """
     names = sorted({path.name for path in first.glob(RECORDING)} & {path.name for path in second.glob(RECORDING)})
     if not names:
         raise InputError(f"{first} and {second} have no recording ({RECORDING}) of the same name")
     return [
-        carried(read_workload(source / name), read_workload(target / name))
+        carry_over_result(read_workload(source / name), read_workload(target / name))
         for source, target in ((first, second), (second, first))
         for name in names
     ]
 
 
-def directions(found: Sequence[Carried]) -> Iterator[tuple[str, list[Carried]]]:
+def directions(found: Sequence[CarryOverResult]) -> Iterator[tuple[str, list[CarryOverResult]]]:
     """The networks by direction."""
     for way in dict.fromkeys((each.recorded_on, each.gpu) for each in found):
         yield f"{way[0]} to {way[1]}", [each for each in found if (each.recorded_on, each.gpu) == way]
 
 
-def holds(found: Sequence[Carried]) -> bool:
+def within_limits(found: Sequence[CarryOverResult]) -> bool:
     """Whether kernels and networks are within their limits, in each direction."""
     return all(
         _median(_of(group, "kernels")) <= KERNEL_LIMIT and _median(_of(group, "networks")) <= NETWORK_LIMIT
@@ -156,7 +156,7 @@ def holds(found: Sequence[Carried]) -> bool:
     )
 
 
-def _of(group: Sequence[Carried], which: str, predictor: Predictor = "carried over") -> Floats:
+def _of(group: Sequence[CarryOverResult], which: str, predictor: Predictor = "carried over") -> Floats:
     """Absolute errors of all kernels, or of the networks."""
     kernels, network = {
         "carried over": ("kernels", "network_ratio"),
@@ -174,7 +174,7 @@ def _median(errors: Floats) -> float:
     return float(np.median(errors))
 
 
-def summary(found: Sequence[Carried]) -> Table:
+def summary(found: Sequence[CarryOverResult]) -> Table:
     """Errors of kernels and networks by direction, beside taking times as they are."""
     rows = []
     for way, group in directions(found):
@@ -203,7 +203,7 @@ def summary(found: Sequence[Carried]) -> Table:
     return Table("Errors", heads, rows, note=note)
 
 
-def by_length(found: Sequence[Carried]) -> Table:
+def by_length(found: Sequence[CarryOverResult]) -> Table:
     """Where the errors of kernels are: ratios of predicted to recorded times, by how long kernels are."""
     rows = []
     for way, group in directions(found):
@@ -228,7 +228,7 @@ def _spread(ratios: Floats) -> str:
     return " / ".join(SIGNED.format(value - 1.0) for value in np.quantile(ratios, [0.1, 0.5, 0.9]))
 
 
-def networks(found: Sequence[Carried]) -> Table:
+def networks(found: Sequence[CarryOverResult]) -> Table:
     """A row a network and direction."""
     rows = [
         [
@@ -247,11 +247,11 @@ def networks(found: Sequence[Carried]) -> Table:
     )
 
 
-def markdown(found: Sequence[Carried], command: str) -> str:
+def markdown(found: Sequence[CarryOverResult], command: str) -> str:
     """The page."""
     return page(
         "carry-over.md.j2",
-        holds=holds(found),
+        holds=within_limits(found),
         summary=summary(found),
         lengths=by_length(found),
         networks=networks(found),

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.graph_pairs import SCHEDULERS, GraphPair, Positive
+from gpusched_env.experiments.lib.recorded import SCHEDULERS, GraphPair, Positive
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.reading import decoded, read_bytes, unzipped
 from gpusched_env.workload.importers import import_trace

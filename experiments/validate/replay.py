@@ -1,25 +1,230 @@
-"""Recorded scenarios on the compiled device: what a prediction may see goes in, times come out.
+"""Recorded scenarios on the compiled device:
 
-The recordings fill all streams first; a timer kernel on one SM raises a flag for each stream at its delay.
-A scenario becomes streams that start when their flags have been seen, with the recorded priorities.
+kernels from their profile, streams of them, and the times that come out.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Shared
-from gpusched_env.experiments.validate.kernels import profile, timer_kernel
 from gpusched_env.experiments.validate.recordings import RecordedScenario, SyntheticKernel
-from gpusched_env.experiments.validate.streams import KernelStream, run_streams
+from gpusched_env.hardware.occupancy import BlockFootprint, block_record, footprint
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.profile import KernelProfile
+from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.program import HostOp, JobProgram
+from gpusched_env.scenarios.scenario import Scenario
+from gpusched_env.scenarios.tenant_program import Stream as ProgramStream
+from gpusched_env.scenarios.tenant_program import TenantProgram
+from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.view import View
+from gpusched_env.workload.kernel import Kernel, KernelProfile
+from gpusched_env.workload.tenant import Backlog, Tenant
+from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
+
+FOREVER_US = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStream:
+    """Kernels that run one after the other."""
+
+    name: str
+    kernels: Sequence[KernelProfile]
+    start_us: float = 0.0
+    """When all of them are issued."""
+    priority: int = 0
+
+
+def run_streams(
+    name: str, streams: Sequence[KernelStream], gpu: GpuSpec, *, gap_us: float = 0.0
+) -> list[NDArray[np.float64]]:
+    """Start and end of every kernel of every stream, us: an array of shape ``(kernels, 2)`` a stream.
+
+    A stream is a tenant that issues its kernels at once, and a scheduler passes them on without latency.
+
+    Args:
+        name: of the problem, for messages.
+        streams: at least one.
+        gpu: where they run.
+        gap_us: from a kernel's last block to the first block of the next in its stream.
+    """
+    profiles = {id(profile): profile for stream in streams for profile in stream.kernels}
+    rows = {key: row for row, key in enumerate(profiles)}
+    programs = tuple(
+        _program(row, stream, [rows[id(profile)] for profile in stream.kernels], gap_us)
+        for row, stream in enumerate(streams)
+    )
+    problem = Problem(
+        scenario=Scenario(
+            name=name,
+            summary="streams of given kernels",
+            gpu=gpu.name,
+            tenants=tuple(program.tenant for program in programs),
+            horizon_us=FOREVER_US,
+        ),
+        # The streams are filled before they start, so that launching takes no time.
+        gpu=msgspec.structs.replace(gpu, timing=msgspec.structs.replace(gpu.timing, launch_latency_us=0.0)),
+        kernels=tuple(profiles.values()),
+        gaps_us=np.zeros(len(profiles)),
+        graphs=(),
+        streams=tuple(ProgramStream(row, stream.priority) for row, stream in enumerate(streams)),
+        programs=programs,
+    )
+    kernels = play(_InOrder(), problem, seed=0, record="kernels").timeline.kernels.dict()
+    times = np.stack([kernels["started_us"], kernels["ended_us"]], axis=1)
+    # A stream's kernels finish in order of issue.
+    return [times[kernels["tenant"] == tenant] for tenant in range(len(streams))]
+
+
+class _InOrder:
+    """Passes kernels on, oldest first, each into its own stream."""
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """Nothing to forget."""
+
+    def decide(self, view: View) -> Command:
+        """Launch the first pending kernel of the first tenant that has one."""
+        return Launch(int(view.pending.id[0])) if len(view.pending) else WAIT
+
+
+def _program(number: int, stream: KernelStream, rows: list[int], gap_us: float) -> TenantProgram:
+    """A host that issues the kernels of ``rows`` (of the problem's table) all at once."""
+    ops = tuple(HostOp(OpKind.KERNEL, 0.0, row, 1.0, 0.0, 0, 0.0, number, gap_us) for row in rows)
+    return TenantProgram(
+        tenant=Tenant(name=stream.name, workload=stream.name, arrivals=Backlog(start_us=stream.start_us), jobs=1),
+        workload=_NO_WORKLOAD,
+        variants=(JobProgram(ops, threads=(len(ops),), marks=0),),
+        host_spread=(1.0,),
+        alone_us=1.0,
+        answer_us=1.0,
+    )
+
+
+_NO_WORKLOAD = Workload(
+    name="given kernels",
+    gpu="h100-sxm",
+    source="made directly",
+    kernels=(Kernel(name="none", grid=(1, 1, 1), block=(1, 1, 1), registers=1, duration_us=1.0),),
+    variants=(Variant(ops=(Op(OpKind.KERNEL, 0.0, 0, 1.0, 0),)),),
+    iteration_us=(1.0,),
+)
+"""Stands in for the workload of a program that is made directly."""
+
+
+FLOP_PER_FMA = 2
+BYTES_PER_LOAD = 16
+PLAIN_SPREAD = 0.003
+"""Relative deviation of block durations of kernels without loads (placement recordings: 0.27 to 0.37 %)."""
+P95_SPREAD = 0.45
+"""Deviation of kernels with loads over their solo ``block_us_p95 / block_us - 1`` (0.61 if it were normal)."""
+MOST_SPREAD = 0.08
+SOLVED = 2e-4
+"""Relative error of the solo duration at which the scale is good enough."""
+
+
+def profile(kernel: SyntheticKernel, gpu: GpuSpec, *, spread: bool = True, calibrate: bool = True) -> KernelProfile:
+    """The kernel on ``gpu``, whose solo profile ``kernel.solo`` was taken there.
+
+    Args:
+        kernel: a row of the library.
+        gpu: the GPU of the recording; needs ``instructions``.
+        spread: give blocks their recorded spread of durations.
+        calibrate: scale latency and traffic so that the solo duration comes out (else 1).
+
+    Raises:
+        InputError: the specification has no instruction costs, or the kernel does not fit.
+    """
+    scale = 1.0
+    for _ in range(8 if calibrate else 0):
+        duration = solo_us(profile_of(kernel, gpu, scale=scale, spread=spread), gpu)
+        if abs(duration / kernel.solo.duration_us - 1.0) < SOLVED:
+            break
+        scale *= kernel.solo.duration_us / duration
+    return profile_of(kernel, gpu, scale=scale, spread=spread)
+
+
+def profile_of(kernel: SyntheticKernel, gpu: GpuSpec, *, scale: float = 1.0, spread: bool = True) -> KernelProfile:
+    """The kernel with latency and traffic of its blocks ``scale`` times what its work says.
+
+    Raises:
+        InputError: as :func:`profile`.
+    """
+    shape = footprint(gpu, kernel.block, kernel.regs, kernel.smem, kernel.id)
+    block = block_of(kernel, gpu, shape, scale=scale, spread=spread)
+    return KernelProfile(
+        kernel=Kernel(
+            name=kernel.id,
+            grid=(kernel.grid, 1, 1),
+            block=(kernel.block, 1, 1),
+            registers=kernel.regs,
+            shared_bytes=kernel.smem,
+            duration_us=kernel.solo.duration_us,
+        ),
+        footprint=shape,
+        block=block,
+        duration_us=kernel.solo.duration_us,
+        issue=float(block[0]["rho"]),
+        dram=0.0,
+        sms=min(gpu.sms, kernel.grid),
+    )
+
+
+def block_of(
+    kernel: SyntheticKernel, gpu: GpuSpec, shape: BlockFootprint, *, scale: float = 1.0, spread: bool = True
+) -> NDArray[np.void]:
+    """One record of a block of ``kernel``, which occupies ``shape``, as :func:`profile_of` has it.
+
+    Raises:
+        InputError: as :func:`profile`.
+    """
+    if gpu.instructions is None:
+        raise InputError(f"{gpu.name}: has no instruction costs; measure them with `gpusched calibrate`")
+    costs = gpu.instructions
+    fma = kernel.flop_per_block / kernel.block / FLOP_PER_FMA
+    loads = kernel.dram_bytes_per_block / kernel.block / BYTES_PER_LOAD
+    # Of a warp: its time alone; of that, in the issue slot of its sub-partition; what heavier co-residents can stretch.
+    latency_us = costs.block_us + fma * costs.fma_latency_us + loads * costs.load_latency_us
+    issue_us = fma * costs.fma_issue_us + loads * costs.load_issue_us
+    wait_us = fma * costs.fma_issue_us + loads * costs.load_wait_us
+    deviation = PLAIN_SPREAD
+    if kernel.dram_bytes_per_block > 0:
+        deviation = P95_SPREAD * (kernel.solo.block_us_p95 / kernel.solo.block_us - 1.0)
+        deviation = min(max(deviation, PLAIN_SPREAD), MOST_SPREAD)
+    return block_record(
+        shape,
+        latency_us * scale,
+        issue_us / latency_us,
+        wait_us / latency_us,
+        kernel.dram_bytes_per_block * scale,
+        deviation if spread else 0.0,
+    )
+
+
+def solo_us(kernel: KernelProfile, gpu: GpuSpec) -> float:
+    """Duration of the kernel alone on the simulated GPU."""
+    ((start_us, end_us),) = run_streams("alone", [KernelStream(kernel.kernel.name, [kernel])], gpu)[0].tolist()
+    return float(end_us - start_us)
+
+
+def timer_kernel(duration_us: float, gpu: GpuSpec) -> KernelProfile:
+    """The one-thread kernel of the recordings that raises the flags: it holds one SM until the last of them.
+
+    It has no shared memory, so it pins that SM's carve-out at the smallest size.
+    """
+    shape = footprint(gpu, 1, 16, 0, "timer")
+    kernel = Kernel(name="timer", grid=(1, 1, 1), block=(1, 1, 1), registers=16, duration_us=duration_us)
+    return KernelProfile(kernel, shape, block_record(shape, duration_us, 0.0, 0.0, 0.0), duration_us, 0.0, 0.0, 1)
+
 
 FLAG_US = 4.0
 """From a raised memory flag to the start of the stream that waits for it (median of the recordings)."""
@@ -39,7 +244,7 @@ SPACER_US = 0.01
 
 
 @dataclass(frozen=True)
-class Replay:
+class RecordingReplay:
     """Predicts recorded scenarios of one kernel library on one GPU."""
 
     kernels: Mapping[str, SyntheticKernel]
@@ -95,7 +300,7 @@ class Replay:
             )
         return self._profiles[kernel]
 
-    def ablations(self) -> dict[str, Replay]:
+    def ablations(self) -> dict[str, RecordingReplay]:
         """What predicts with one mechanism switched off, by the mechanism."""
         gpu = self.gpu
         fixed = msgspec.structs.replace(gpu, limits=msgspec.structs.replace(gpu.limits, carveouts=()))
@@ -121,7 +326,7 @@ class Replay:
 class Predict:
     """One prediction; a worker process solves the kernels that it meets once."""
 
-    replay: Shared[Replay]
+    replay: Shared[RecordingReplay]
     scenario: RecordedScenario
 
     def run(self, device: str) -> NDArray[np.float64]:

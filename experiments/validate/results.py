@@ -1,4 +1,4 @@
-"""What a validation found: figures as plain data and as tables, and whether they hold."""
+"""Predicts all recordings of a folder, and what was found: figures as plain data and whether they hold."""
 
 from __future__ import annotations
 
@@ -11,22 +11,31 @@ import numpy as np
 
 from gpusched_env import __version__
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.graph_pairs import GraphPair
-from gpusched_env.experiments.lib.judged import JudgedResult
-from gpusched_env.experiments.lib.long_tables import tables_csv
+from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.verdicts import record
-from gpusched_env.experiments.validate.controls import Predicted
-from gpusched_env.experiments.validate.outcome import outcome
+from gpusched_env.experiments.lib.recorded import GraphPair, graph_cells
+from gpusched_env.experiments.lib.verdicts import JudgedResult, Simulation, as_row, run_cells
+from gpusched_env.experiments.lib.workers import Progress, Shared
 from gpusched_env.experiments.validate.recordings import MODEL_PAIRS, Recordings
-from gpusched_env.experiments.validate.replay import DRAWS
-from gpusched_env.experiments.validate.scoring import brief, halves, score, spread, worst_launches
-from gpusched_env.experiments.validate.skill import networks_elsewhere, of_launches, of_networks
-from gpusched_env.experiments.validate.tables import ALL_ON, EVERY, EVERY_PAIR, all_tables
-from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.experiments.validate.replay import DRAWS, Predict, RecordingReplay
+from gpusched_env.experiments.validate.scoring import (
+    brief,
+    ends_of,
+    halves,
+    launches,
+    networks_elsewhere,
+    of_launches,
+    of_networks,
+    score,
+    spread,
+    worst_launches,
+)
+from gpusched_env.experiments.validate.tables import ALL_ON, CONTROLS, EVERY, EVERY_PAIR, Predicted, all_tables, outcome
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
+
 
 CALIBRATED_ON = "h100-sxm"
 """The GPU whose recordings the constants were read off."""
@@ -194,7 +203,7 @@ class Validation(JudgedResult):
             "skill": self.skills,
             **({"ablation": {"every": every, "without": self.without}} if self.without else {}),
             "worst": worst.to_dict("records"),
-            "limits": [record(check) for check in self.checks()],
+            "limits": [as_row(check) for check in self.checks()],
             "holds": self.holds,
         }
 
@@ -221,3 +230,58 @@ class Validation(JudgedResult):
 
     def tables(self) -> list[Table]:
         return all_tables(self)
+
+
+class ValidationRun:
+    """The simulations that a validation needs, counted before they run."""
+
+    def __init__(self, recordings: Recordings, gpu: str, *, ablation: bool = False) -> None:
+        """Plan them.
+
+        Args:
+            recordings: what is predicted.
+            gpu: name, or path of a specification.
+            ablation: also with each mechanism switched off.
+
+        Raises:
+            InputError: unknown GPU.
+        """
+        self.recordings = recordings
+        self.gpu = load_gpu(gpu)
+        self._pairs_on = {"gpu": gpu, "own": Shared(recordings.workloads)}
+        made = {name: make(recordings.workloads) for name, make in CONTROLS.items()}
+        self._controls_on = {name: {"gpu": gpu, "own": Shared(own)} for name, own in made.items() if own}
+        complete = RecordingReplay(recordings.kernels, self.gpu)
+        self._predictions: dict[str, dict[str, list[Predict]]] = {}
+        """By what is off and set."""
+        for variant, replay in {ALL_ON: complete, **(complete.ablations() if ablation else {})}.items():
+            shared = Shared(replay)
+            self._predictions[variant] = {
+                name: [Predict(shared, row) for row in rows[:: 1 if variant == ALL_ON else EVERY.get(name, 1)]]
+                for name, rows in recordings.sets.items()
+            }
+        # The longest first, so that no worker is left with one at the end.
+        self._cells: list[Simulation] = [
+            *graph_cells(recordings.model_pairs or [], **self._pairs_on),
+            *(cell for on in self._controls_on.values() for cell in graph_cells(recordings.model_pairs or [], **on)),
+            *(cell for sets in self._predictions.values() for cells in sets.values() for cell in cells),
+        ]
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def run(self, workers: int | None = 1, on_progress: Progress | None = None) -> Validation:
+        """Simulate everything; ``on_progress`` is called with the number done and its share."""
+        found = run_cells(self._cells, workers=workers, on_progress=on_progress)
+        recorded = self.recordings.model_pairs or []
+        pairs = [(pair, pair.simulated(found, **self._pairs_on)) for pair in recorded]
+        controls = {
+            name: [(pair, pair.simulated(found, **on)) for pair in recorded] for name, on in self._controls_on.items()
+        }
+        by_variant = {
+            variant: launches({name: [(cell.scenario, found[cell]) for cell in cells] for name, cells in sets.items()})
+            for variant, sets in self._predictions.items()
+        }
+        everything = by_variant.pop(ALL_ON)
+        rivals = ends_of(self.recordings.sets, self.recordings.kernels, self.gpu.sms)
+        return Validation(self.gpu, self.recordings, everything.join(rivals), pairs, by_variant, controls)

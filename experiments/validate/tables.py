@@ -1,20 +1,135 @@
-"""The tables of a validation."""
+"""The tables of a validation, its controls, and its first sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec.structs import replace
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.verdicts import record, table_of, table_of_numbers
-from gpusched_env.experiments.validate.controls import control_tables
+from gpusched_env.experiments.lib.recorded import GraphPair
+from gpusched_env.experiments.lib.verdicts import as_row, table_of, table_of_numbers
 from gpusched_env.experiments.validate.recordings import KERNEL_SETS, MODEL_PAIRS
-from gpusched_env.experiments.validate.rivals import SIDES
-from gpusched_env.experiments.validate.scoring import brief, spread
+from gpusched_env.experiments.validate.scoring import SIDES, brief, spread
+from gpusched_env.workload.importers.combining import loses_cached_data, without_cache
+from gpusched_env.workload.kernel import Kernel, Waves
+from gpusched_env.workload.workload import Workload
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.validate.results import Limited, Validation
+
+
+Predicted = Sequence[tuple[GraphPair, tuple[float, float]]]
+"""Pairs with the predicted slowdowns of foreground and background."""
+Workloads = Mapping[str, Workload]
+L2, WAVES, ENDS = "the L2", "even waves", "uneven ends"
+"""Mechanisms that can be switched off."""
+BIAS: Final = "*Bias*: the median error with its sign."
+L2_NOTE: Final = f"""\
+Slowdowns with what the L2 keeps of a network and what others drive out ([the law](hardware-model.md#the-l2)), and \
+with kernels that take as long as alone whatever ran before. *Kept*: networks whose weights and activations fit into \
+the L2, which is in use by nobody else when they are alone. {BIAS}
+"""
+WAVES_NOTE: Final = f"""\
+Slowdowns with kernels whose blocks fill SMs evenly ([even waves](hardware-model.md#even-waves)) and leave them \
+unevenly, and with kernels of equal blocks whose last wave leaves SMs idle. {BIAS}
+"""
+UNEVEN_ENDS_NOTE: Final = f"""\
+Slowdowns with long kernels some of whose blocks leave their SM early ([uneven ends](hardware-model.md#uneven-ends)), \
+and with kernels whose blocks all take the same time. {BIAS}
+"""
+
+
+def without_l2(workloads: Workloads) -> dict[str, Workload] | None:
+    """The workloads as if nothing were lost in the L2; ``None`` where nothing is known of it anyway."""
+    if not any(loses_cached_data(workload) for workload in workloads.values()):
+        return None
+    return {name: without_cache(workload) for name, workload in workloads.items()}
+
+
+def in_full_waves(workloads: Workloads) -> dict[str, Workload] | None:
+    """The workloads with kernels in full waves; ``None`` where they are all so anyway."""
+    return _with_waves(workloads, "full", instead_of=("even", "together"))
+
+
+def ending_together(workloads: Workloads) -> dict[str, Workload] | None:
+    """The workloads with kernels whose blocks take the same time; ``None`` where they do anyway."""
+    return _with_waves(workloads, "together", instead_of=("even",))
+
+
+def _with_waves(workloads: Workloads, waves: Waves, instead_of: Collection[str]) -> dict[str, Workload] | None:
+    if not any(kernel.waves in instead_of for workload in workloads.values() for kernel in workload.kernels):
+        return None
+
+    def changed(kernel: Kernel) -> Kernel:
+        return replace(kernel, waves=waves) if kernel.waves in instead_of else kernel
+
+    return {
+        name: replace(workload, kernels=tuple(changed(kernel) for kernel in workload.kernels))
+        for name, workload in workloads.items()
+    }
+
+
+CONTROLS: Final[Mapping[str, Callable[[Workloads], dict[str, Workload] | None]]] = {
+    L2: without_l2,
+    WAVES: in_full_waves,
+    ENDS: ending_together,
+}
+"""What makes workloads for which a mechanism is off, by its name."""
+
+
+def control_tables(complete: Predicted, controls: Mapping[str, Predicted], workloads: Workloads) -> list[Table]:
+    """A table for each control: errors with the mechanism and without it.
+
+    Args:
+        complete: predicted slowdowns.
+        controls: of the same pairs, by what is off.
+        workloads: by name.
+    """
+    kept = {name for name, workload in workloads.items() if loses_cached_data(workload)}
+    found = []
+    if L2 in controls:
+        rows = _errors(
+            complete, controls[L2], lambda pair, side: "kept" if (pair.fg, pair.bg)[side] in kept else "others"
+        )
+        found.append(_table(L2, "networks", {name: rows.get(name, []) for name in ("kept", "others", "all")}, L2_NOTE))
+    for off, note in ((WAVES, WAVES_NOTE), (ENDS, UNEVEN_ENDS_NOTE)):
+        if off in controls:
+            rows = _errors(complete, controls[off], lambda _, side: ("foreground", "background")[side])
+            found.append(_table(off, "side", rows, note))
+    return found
+
+
+def _errors(
+    complete: Predicted, control: Predicted, group: Callable[[GraphPair, int], str]
+) -> dict[str, list[tuple[float, float]]]:
+    """Errors of slowdowns with and without, by group (of a pair and 0 or 1, its side) and of all."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    everything = []
+    for (pair, predicted), (_, without) in zip(complete, control, strict=True):
+        for side, measured in enumerate(pair.recorded):
+            errors = predicted[side] / measured - 1.0, without[side] / measured - 1.0
+            found.setdefault(group(pair, side), []).append(errors)
+            everything.append(errors)
+    return {**found, "all": everything}
+
+
+def _table(off: str, of: str, groups: Mapping[str, Sequence[tuple[float, float]]], note: str) -> Table:
+    heads = (of, "slowdowns", "with: median", "p90", "bias", "without: median", "p90", "bias")
+    rows = [[name, str(len(errors)), *_figures(errors)] for name, errors in groups.items() if errors]
+    return Table(f"Without {off}", heads, rows, note)
+
+
+def _figures(errors: Sequence[tuple[float, float]]) -> list[str]:
+    shown: list[str] = []
+    for column in np.array(errors, np.float64).T:
+        sizes = np.abs(column)
+        shown += [f"{np.median(sizes):.2%}", f"{np.percentile(sizes, 90):.2%}", f"{np.median(column):+.2%}"]
+    return shown
+
 
 NAMES = {**{name: name for name in KERNEL_SETS}, MODEL_PAIRS: "pairs of networks"}
 EVERY_PAIR = "Every pair of networks"
@@ -53,7 +168,7 @@ Slowdowns, predicted and measured; {faster} of {count} recorded ones are below 1
 
 def all_tables(validation: Validation) -> list[Table]:
     """In the order of the page; some may have no rows."""
-    checks = [record(c) | {"name": NAMES[c.set], "what": limited(c)} for c in validation.checks()]
+    checks = [as_row(c) | {"name": NAMES[c.set], "what": limited(c)} for c in validation.checks()]
     return [
         table_of(
             "Limits",
@@ -179,3 +294,48 @@ def percents(
     values = frame(rows)
     values = values.set_index([*values.columns[:names]]).astype(float) if rows else values
     return table_of_numbers(title, [*values.index.names, *(heads or ())] if rows else [], values, ".2%", note)
+
+
+def outcome(validation: Validation) -> str:
+    """What came out and what did not, and a paragraph of why for networks and for kernels."""
+    checks = validation.checks()
+    off = [_said(check) for check in checks if not check.holds]
+    first = (
+        f"{len(checks) - len(off)} of {len(checks)} errors are within [their limits](#limits). "
+        f"Beyond: {'; '.join(off) or 'none'}."
+    )
+    return "\n\n".join(part for part in (first, _of_networks(validation), _of_kernels(validation)) if part)
+
+
+def _said(check: Limited) -> str:
+    return f"{NAMES[check.set]}, {limited(check)} {check.error:.2%} ({check.limit:.2%})"
+
+
+def _of_networks(validation: Validation) -> str:
+    """Why networks are off."""
+    sides = validation.network_skills
+    if not sides:
+        return ""
+    skills = " and ".join(f"{of['constant']['skill'] or 0.0:+.2f} for {side}s" for side, of in sides.items())
+    biases = " and ".join(
+        f"{np.median([pair[side]['error'] for pair in validation.networks['each']]):+.1%} for {side}s" for side in sides
+    )
+    beside = [pair["background"]["measured"] for pair in validation.networks["each"]]
+    lower, upper = np.percentile(beside, (25, 75))
+    return (
+        f"Why networks are off: their kernels have no counters, and take the demands of their class. Median errors are "
+        f"{biases}. Half of the backgrounds are slowed down by {lower:.2f} to {upper:.2f}, so that a constant is near; "
+        f"the skill over it is {skills}. What the L2 keeps of a network from one inference to the next is in the "
+        f"model; what a kernel leaves there for the next one is not."
+    )
+
+
+def _of_kernels(validation: Validation) -> str:
+    """How far noise goes."""
+    if not validation.scores:
+        return ""
+    within = ", ".join(f"{of['within_noise']:.0%} of {name}" for name, of in validation.scores.items())
+    return (
+        "Why kernels are off: which block finishes first decides what runs next, and repetitions differ too. Within "
+        f"the noise of their repetitions are {within}."
+    )

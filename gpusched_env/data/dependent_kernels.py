@@ -15,11 +15,11 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.data.products import Size, forms_of
+from gpusched_env.data.products import ProductSize, forms_of
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.dependent import FILTER, TiledKernel, dependent, lead_of
-from gpusched_env.workload.parameters import parameters_of
+from gpusched_env.workload.dependent import FILTER, TiledKernel, dependent_workload, lead_of
+from gpusched_env.workload.generated_names import parameters_of
 from gpusched_env.workload.workload import TileNeeds, Workload
 
 FOLD: Final = {"gpt3": 1, "llama": 2}
@@ -121,7 +121,7 @@ def with_forms(model: str, tokens: int) -> list[TiledKernel]:
     rows = max(tile[0] for tile in row["tiles"]) * min(grid[0] for grid in row["grids"])
     found = []
     for kernel, tile, depth, fold in zip(kernels, row["tiles"], DEPTHS[name], (FOLD[name], 1), strict=True):
-        size = Size(rows, kernel.columns * tile[1], depth)
+        size = ProductSize(rows, kernel.columns * tile[1], depth)
         own = (tile[0], tile[1]), kernel.slices
         found.append(replace(kernel, forms=tuple(forms_of(size, gpu, own, fold))))
     return found
@@ -208,7 +208,7 @@ def measured_chain(name: str) -> Workload:
     """
     asked = measured_of(name)
     model = str(getattr(asked, asked.PLACE[1]))
-    return dependent(name.strip(), load_gpu(model.split("_")[1]), asked.kernels())
+    return dependent_workload(name.strip(), load_gpu(model.split("_")[1]), asked.kernels())
 
 
 def measured_names() -> list[str]:

@@ -1,5 +1,5 @@
-"""Kernels of Parboil on a Jetson TX2, as workloads by name: ``parboil(benchmark=histo)``, and ``bfs+histo`` one after
-the other.
+"""Kernels of Parboil on a Jetson TX2, as workloads by name, and mixes of a frame of kernels beside hogs and CPU-
+bound processes, by seed.
 
 Grids and blocks are those of Parboil's CUDA sources (their largest inputs). The kernels of histo were measured beside
 locked co-runners, and beside two memory hogs (stored logs of wali-ku/BWLOCK-GPU, a4b5769; ``published/bwlock.json``):
@@ -7,6 +7,8 @@ from both follows what each asks of the memory (:func:`shares_of_histo`). Of the
 Figure 9 of Ali and Yun (ECRTS 2018) has an axis that only histo and sad exceed, so sad is taken to ask for as much as
 histo; the rest asks for what its class does, and all last for :data:`UNKNOWN_US`. These are assumptions, not
 measurements.
+
+Held-out mixes have at least one benchmark and one hog that no training mix has.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from importlib import resources
 from typing import Any, ClassVar, Final
 
 import msgspec
+import numpy as np
 
 from gpusched_env.errors import did_you_mean
 from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.workload.generated_names import parameters_of
 from gpusched_env.workload.kernel import Kernel, KernelClass
-from gpusched_env.workload.parameters import parameters_of
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
 BENCHMARKS: Final = ("histo", "sad", "bfs", "spmv", "stencil", "lbm")
@@ -155,3 +158,67 @@ def _kernel(
         name=name, grid=grid, block=block, registers=REGISTERS, duration_us=us, kind=kind,
         dram_bytes=share * reachable * us,
     )  # fmt: skip
+
+
+SEEN: Final = ("histo", "bfs", "spmv", "stencil")
+UNSEEN: Final = tuple(name for name in BENCHMARKS if name not in SEEN)
+HOGS: Final[dict[str, tuple[float, float]]] = {"write": (62.5, 128.0), "read": (80.0, 64.0), "copy": (40.0, 128.0)}
+"""Misses a microsecond, and bytes of one: IsolBench's, and weaker ones."""
+UNSEEN_HOGS: Final[dict[str, tuple[float, float]]] = {"update": (50.0, 112.0), "scan": (95.0, 64.0)}
+BUSY: Final[dict[str, Any]] = {"name": "busy"}
+CORES: Final = 4
+"""That run no tenant's host."""
+HOG: Final = 0.85
+"""Chance of a core to have one."""
+BUSY_TOO: Final = 0.5
+"""Chance of such a core to have a CPU-bound process as well."""
+LEAST_HOGS: Final = 2
+SLACK: Final = (1.1, 1.6)
+"""Range of a frame's objective over its time alone."""
+LOAD: Final = (0.4, 0.7)
+"""Range of that time over the period of frames."""
+
+
+def memory_mix(seed: int, *, held_out: bool = False) -> dict[str, Any]:
+    """What takes the place of the tenant ``frames``: fields of a :class:`Substitute
+    <gpusched_env.scenarios.workload_sets.Substitute>`.
+
+    Args:
+        seed: at least 0; the same seed gives the same mix.
+        held_out: whether it has a benchmark and a hog that no other mix has.
+    """
+    rng = np.random.default_rng((seed, int(held_out)))
+    names = _benchmarks(rng, held_out=held_out)
+    alone_us = sum(sum(histo_us().values()) if name == "histo" else UNKNOWN_US for name in names)
+    period_us = round(alone_us / rng.uniform(*LOAD))
+    return {
+        "workload": f"parboil(benchmark={'+'.join(names)})",
+        "slo_us": float(round(alone_us * rng.uniform(*SLACK))),
+        "arrivals": {"kind": "periodic", "period_us": float(period_us), "start_us": float(rng.integers(period_us))},
+        "neighbours": _neighbours(rng, held_out=held_out),
+    }
+
+
+def _benchmarks(rng: np.random.Generator, *, held_out: bool) -> list[str]:
+    """Two to four, in any order."""
+    first = list(rng.choice(UNSEEN, rng.integers(1, len(UNSEEN) + 1), replace=False)) if held_out else []
+    least = max(0, 2 - len(first))
+    others = rng.choice(SEEN, rng.integers(least, len(SEEN) + 1 - len(first)), replace=False)
+    return [str(name) for name in rng.permutation([*first, *others])]
+
+
+def _neighbours(rng: np.random.Generator, *, held_out: bool) -> list[list[dict[str, Any]]]:
+    """Processes core by core; two hogs at least."""
+    hogs = HOGS | (UNSEEN_HOGS if held_out else {})
+    has = rng.random(CORES) < HOG
+    has[rng.permutation(CORES)[:LEAST_HOGS]] = True
+    kinds = [str(rng.choice(list(hogs))) for _ in range(CORES)]
+    if held_out:
+        kinds[int(rng.choice(np.flatnonzero(has)))] = str(rng.choice(list(UNSEEN_HOGS)))
+    found: list[list[dict[str, Any]]] = []
+    for core in range(CORES):
+        misses_per_us, bytes_a_miss = hogs[kinds[core]]
+        hog: dict[str, Any] = {"name": kinds[core], "misses_per_us": misses_per_us, "bytes_a_miss": bytes_a_miss}
+        busy: list[dict[str, Any]] = [BUSY] if not has[core] or rng.random() < BUSY_TOO else []
+        found.append([hog, *busy] if has[core] else busy)
+    return found

@@ -1,7 +1,15 @@
-"""Matrix products that were not measured: their forms, and how long each takes by the law of products.
+"""Matrix products that were not measured:
+
+their forms, how long each takes by the law of products, and random chains of them by name: ``products(seed=3)``.
 
 The costs of a GPU (``calibration/products.json``) are fitted to the single products of cuSync's MLPs alone, by
 ``python -m gpusched_env.experiments.calibrate.products``; the same file says how far the law is off.
+
+Sizes are drawn between those of the MLPs and attention that were measured; times are those of the law of products
+(:mod:`gpusched_env.data.products`). Each product is issued as the tiles and slices that are quickest alone, which is
+how cuSync's artifact and libraries mean to choose, and may be given others. Their choices are not always the
+quickest:
+``products(seed=3,among=6)`` issues each product as one of the six quickest, drawn.
 """
 
 from __future__ import annotations
@@ -9,16 +17,24 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+from dataclasses import replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.dependent import TiledKernel
+from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.workload.dependent import TiledKernel, chain_per_job, dependent_workload, lead_of
+from gpusched_env.workload.generated_names import parameters_of
 from gpusched_env.workload.kernel import MOST_FORMS
+from gpusched_env.workload.workload import TileNeeds, Workload
 
 if TYPE_CHECKING:
-    from gpusched_env.hardware.matrix_products import Product, ProductCosts
+    from gpusched_env.hardware.solo import Product, ProductCosts
+
 
 TILES: Final = ((256, 256), (256, 128), (128, 256), (128, 128), (64, 256), (64, 128))
 """Rows and columns of tiles that were measured on every GPU or nearly so; those of 32 rows are of few tokens only."""
@@ -28,7 +44,7 @@ LARGE: Final = 256 * 128
 """Elements of a tile of which a V100's SM holds no two."""
 
 
-class Size(NamedTuple):
+class ProductSize(NamedTuple):
     """A product of a matrix of ``rows`` x ``depth`` and one of ``depth`` x ``columns``."""
 
     rows: int
@@ -50,7 +66,7 @@ def costs_on(gpu: str) -> ProductCosts:
     """
     if gpu not in _fitted():
         raise InputError(f"gpu {gpu!r}: no products were measured there; they were on {', '.join(_fitted())}")
-    from gpusched_env.hardware.matrix_products import ProductCosts
+    from gpusched_env.hardware.solo import ProductCosts
 
     return ProductCosts(**_fitted()[gpu]["costs"])
 
@@ -60,9 +76,9 @@ def per_sm(gpu: str, tile: tuple[int, int]) -> int:
     return 2 if gpu.startswith("v100") and tile[0] * tile[1] <= LARGE else 1
 
 
-def divided(size: Size, tile: tuple[int, int], slices: int, gpu: str) -> Product:
+def divided(size: ProductSize, tile: tuple[int, int], slices: int, gpu: str) -> Product:
     """A product by tiles and slices."""
-    from gpusched_env.hardware.matrix_products import Product
+    from gpusched_env.hardware.solo import Product
 
     rows, columns = -(-size.rows // tile[0]), -(-size.columns // tile[1])
     return Product(*tile, rows, columns, slices, size.depth / slices, per_sm(gpu, tile))
@@ -70,13 +86,13 @@ def divided(size: Size, tile: tuple[int, int], slices: int, gpu: str) -> Product
 
 def kernel_of(product: Product, gpu: GpuSpec) -> TiledKernel:
     """A product as a kernel of a chain, that takes as long as the law says."""
-    from gpusched_env.hardware.matrix_products import product_us
+    from gpusched_env.hardware.solo import product_us
 
     us = product_us(costs_on(gpu.name), product, gpu.sms)
     return TiledKernel(product.rows, product.columns, product.slices, us, product.per_sm)
 
 
-def ways(size: Size, gpu: GpuSpec, fold: int = 1) -> list[tuple[tuple[int, int], TiledKernel]]:
+def ways(size: ProductSize, gpu: GpuSpec, fold: int = 1) -> list[tuple[tuple[int, int], TiledKernel]]:
     """All tiles and slices that a product can be divided by, the quickest first.
 
     Args:
@@ -92,7 +108,7 @@ def ways(size: Size, gpu: GpuSpec, fold: int = 1) -> list[tuple[tuple[int, int],
     return sorted(found, key=lambda way: way[1].duration_us)
 
 
-def forms_of(size: Size, gpu: GpuSpec, own: tuple[tuple[int, int], int], fold: int = 1) -> list[TiledKernel]:
+def forms_of(size: ProductSize, gpu: GpuSpec, own: tuple[tuple[int, int], int], fold: int = 1) -> list[TiledKernel]:
     """Other forms of a product whose own has a tile and a number of slices: the quickest of at most half, of at most a
     quarter of its tile, and of the same tile with other slices; those that there are."""
     tile, slices = own
@@ -106,3 +122,67 @@ def forms_of(size: Size, gpu: GpuSpec, own: tuple[tuple[int, int], int], fold: i
     ):
         found += [kernel for _, kernel in filter(kept, others)][:1]
     return found[:MOST_FORMS]
+
+
+STEP: Final = 256
+"""Of sizes: of all tiles a multiple."""
+
+
+class ProductChains(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What ``products(seed=3)`` asks for."""
+
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    count: Annotated[int, Meta(ge=1, le=256)] = 1
+    """Different chains, of which each job is one, drawn."""
+    gpu: str = "v100-sxm"
+    """Whose products were measured."""
+    among: Annotated[int, Meta(ge=1, le=16)] = 1
+    """How many of the quickest tiles and slices a product may be issued as."""
+
+
+def is_product_chain(name: str) -> bool:
+    """Whether a workload's name is that of random chains of products."""
+    return name.partition("(")[0].strip() == "products"
+
+
+def product_chain_of(name: str) -> ProductChains:
+    """What ``products(seed=3)`` asks for.
+
+    Raises:
+        InputError: it cannot be read, or a parameter is unknown, missing or out of range.
+    """
+    return parameters_of(name, ProductChains, "products(seed=3)")
+
+
+@functools.lru_cache(maxsize=64)
+def product_chain(name: str) -> Workload:
+    """What a name asks for, the same in every process.
+
+    Raises:
+        InputError: as :func:`product_chain_of`, or there is no such GPU, or no products were measured on it.
+    """
+    asked = product_chain_of(name)
+    gpu, dice, name = load_gpu(asked.gpu), np.random.default_rng(asked.seed), name.strip()
+    chains = [
+        dependent_workload(name if asked.count == 1 else f"{name}-{number}", gpu, _chain(gpu, dice, asked.among))
+        for number in range(asked.count)
+    ]
+    return chains[0] if asked.count == 1 else chain_per_job(name, chains)
+
+
+def _chain(gpu: GpuSpec, dice: np.random.Generator, among: int) -> list[TiledKernel]:
+    """Two to four products of 256 to 3,072 rows; as many columns as the next one is deep, or twice that where it reads
+    two matrices side by side."""
+    rows = STEP * int(dice.integers(1, 13))
+    depth, kernels = STEP * int(dice.integers(8, 49)), []
+    needs = TileNeeds()
+    for _ in range(int(dice.choice([2, 2, 2, 3, 4]))):
+        fold, width = int(dice.choice([1, 1, 2])), STEP * int(dice.integers(8, 49))
+        size = ProductSize(rows, fold * width, depth)
+        quickest = ways(size, gpu, fold)[:among]
+        tile, own = quickest[int(dice.integers(len(quickest))) if among > 1 else 0]
+        forms = forms_of(size, gpu, (tile, own.slices), fold)
+        lead = lead_of(own.duration_us / own.waves(gpu.sms))
+        kernels.append(replace(own, forms=tuple(forms), needs=TileNeeds(fold=needs.fold, lead=lead)))
+        depth, needs = width, TileNeeds(fold=fold)
+    return kernels

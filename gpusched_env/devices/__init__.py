@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 
 _SIMULATED = ("compiled", "reference")
 _REAL = "cuda"

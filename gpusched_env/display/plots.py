@@ -1,6 +1,7 @@
 """Charts, as Plotly figures: the one place that knows how lines, dots and bars are laid out.
 
-A series has a :class:`~gpusched_env.display.palette.Look`, the same in every chart. Faint ones are grey; their entry in
+A series has a :class:`~gpusched_env.display.palette.Look`, the same in every chart. Faint ones are grey; their entry
+in
 the legend draws them in colour.
 """
 
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpusched_env.display.palette import GREY, Look, look
-from gpusched_env.display.points import Floats, log_ticks, wide
+from gpusched_env.display.palette import GREY, Floats, Look, log_ticks, look, wide
 from gpusched_env.errors import InputError
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure as Figure
+
 
 MAX_BARS = 5_000
 """Bars of a timeline; what starts later is left out."""
@@ -298,3 +299,23 @@ def _arms(estimate: Estimate, thickness: float | None = None) -> dict[str, Any] 
 def _short(values: Any, digits: int = 5) -> list[float | None]:
     """Five significant digits are what a screen can show."""
     return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values]
+
+
+class Kinds:
+    """What ``result.plot`` is: ``plot.cdf()`` or ``plot("cdf")``; its methods are the kinds of charts."""
+
+    _usual = "cost"
+    """The kind that ``plot()`` draws."""
+
+    def __call__(self, kind: str = "", **options: Any) -> Figure:
+        """The chart of one ``kind``, or the usual one.
+
+        Raises:
+            InputError: there is no such kind.
+        """
+        kind = kind or self._usual
+        kinds = [name for name in dir(self) if not name.startswith("_")]
+        if kind not in kinds:
+            raise InputError(f"no chart {kind!r}; there are {', '.join(kinds)}")
+        make: Callable[..., Figure] = getattr(self, kind)
+        return make(**options)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Counts(NamedTuple):
+class JobCounts(NamedTuple):
     """Jobs of one tenant at an instant."""
 
     waiting: int
@@ -50,7 +50,7 @@ class Scene:
     commands: Sequence[tuple[float, str]]
     """When, and what the scheduler said; in order."""
 
-    def counts(self, tenant: int, at_us: float) -> Counts:
+    def counts(self, tenant: int, at_us: float) -> JobCounts:
         """How many jobs of a tenant wait, run, are done, were rejected, are late."""
         mine = self.jobs[(self.jobs[:, 0] == tenant) & (self.jobs[:, 1] <= at_us)]
         _, _, taken_up, completed, rejected, deadline = mine.T
@@ -58,7 +58,7 @@ class Scene:
         there = ~done & ~given_up
         late = (done & (completed > deadline)) | (there & (deadline < at_us))
         running = there & (taken_up <= at_us)
-        return Counts(*(int(these.sum()) for these in (there & ~running, running, done, given_up, late)))
+        return JobCounts(*(int(these.sum()) for these in (there & ~running, running, done, given_up, late)))
 
     def held(self, tenant: int, at_us: float) -> int:
         """Kernels of a tenant that were issued and that the scheduler has not launched."""

@@ -62,9 +62,9 @@ class ActionFields:
     action."""
     synchronises: bool = False
     """Whether tiles of kernels that need each other's can be synchronised; observations then have predictions
-    (:mod:`gpusched_env.envs.tiles`)."""
+    (:mod:`gpusched_env.envs.extra_columns`)."""
     reshapes: bool = False
-    """Whether kernels can be given other forms; observations then show them (:mod:`gpusched_env.envs.forms`)."""
+    """Whether kernels can be given other forms; observations show them (:mod:`gpusched_env.envs.extra_columns`)."""
     futures: bool = True
     """Whether observations tell then what is lost in sampled futures (:mod:`gpusched_env.planning.lookahead`). That
     takes most of the time of a decision; without, its columns are 0."""

@@ -11,15 +11,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gpusched_env.envs.action_fields import ActionFields
-from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_with, fill_mask, plan_of, write_meaning
-from gpusched_env.envs.observations import Shown, select
+from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_of_command, fill_mask, plan_of, write_meaning
+from gpusched_env.envs.observations import ShownLaunches, select
 from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.hardware.clock import to_ps, to_us
-from gpusched_env.planning.interval import BY_PLAN, FREELY, Serve
+from gpusched_env.planning.interval import BY_PLAN, UNRESTRICTED, Serve
 from gpusched_env.scenarios.knowledge import StreamKnowledge
 from gpusched_env.scenarios.scenario import CommandName
-from gpusched_env.scenarios.stream import Stream
+from gpusched_env.scenarios.tenant_program import Stream
 from gpusched_env.scheduling.commands import (
     NOTHING,
     Command,
@@ -28,8 +28,8 @@ from gpusched_env.scheduling.commands import (
     SetPartition,
     Wait,
 )
-from gpusched_env.scheduling.commands.partition import whole_or
-from gpusched_env.scheduling.given import GIVEN, command_of, write_numbers
+from gpusched_env.scheduling.commands.partition import range_or_all
+from gpusched_env.scheduling.legality import COMMAND_RECORD, command_of, write_numbers
 from gpusched_env.scheduling.view import PendingColumn, View
 
 Streams = Sequence[Stream | StreamKnowledge]
@@ -72,7 +72,7 @@ class ActionLayout(ActionFields):
         plan = plan_of(self)
         return next(int(row[FIRST]) for each, row in zip(plan.slices, plan.rows, strict=True) if _is(each, name))
 
-    def mask(self, view: View, shown: Shown | None = None) -> NDArray[np.bool_]:
+    def mask(self, view: View, shown: ShownLaunches | None = None) -> NDArray[np.bool_]:
         """Which actions are legal in ``view``, shape ``(n,)``; waiting (action 0) always is.
 
         Exactly the actions whose command the device would accept now, but for three kinds: where a tenant's oldest job
@@ -86,12 +86,12 @@ class ActionLayout(ActionFields):
         fill_mask(plan.rows, plan.choices, *tables, view.sms, legal)
         return legal
 
-    def select(self, view: View) -> Shown:
+    def select(self, view: View) -> ShownLaunches:
         """What the slots show of ``view``."""
         return select(view, self.slots, self.running_slots, self.lookahead)
 
     def decode(
-        self, action: int, view: View, *, wait_us: float, streams: Streams = (), shown: Shown | None = None
+        self, action: int, view: View, *, wait_us: float, streams: Streams = (), shown: ShownLaunches | None = None
     ) -> Command:
         """The command that ``action`` stands for in ``view``.
 
@@ -112,7 +112,7 @@ class ActionLayout(ActionFields):
             return Wait(to_us(to_ps(view.time_us) + max(1, to_ps(wait_us))))
         if name == Serve.NAME:
             raise InputError(f"action {action} sets knobs, it is no command: serve() says which")
-        given = np.zeros(1, GIVEN)[0]
+        given = np.zeros(1, COMMAND_RECORD)[0]
         given["code"] = write_meaning(*[*self._context(view, shown, streams), action, given])
         if given["code"] == NOTHING:
             raise IllegalCommand(f"action {action}: {self._slice(name).slots} slot {slot} has nothing to {name}")
@@ -125,18 +125,18 @@ class ActionLayout(ActionFields):
             return None
         if action > 0:
             return Serve(slot, OTHERS[choice])
-        return FREELY if self.knobs else BY_PLAN
+        return UNRESTRICTED if self.knobs else BY_PLAN
 
     def serving(self, serve: Serve) -> int | None:
         """The inverse of :meth:`serve`; ``None``: so many launches in flight of the others are not on offer."""
-        if serve in (BY_PLAN, FREELY):
+        if serve in (BY_PLAN, UNRESTRICTED):
             return 0
         if serve.others not in OTHERS:
             return None
         return self.first(Serve.NAME) + serve.tenant * len(OTHERS) + OTHERS.index(serve.others)
 
     def action_of(
-        self, command: Command, view: View, *, streams: Streams = (), shown: Shown | None = None
+        self, command: Command, view: View, *, streams: Streams = (), shown: ShownLaunches | None = None
     ) -> int | None:
         """The action that stands for ``command`` in ``view``: the inverse of :meth:`decode`.
 
@@ -156,13 +156,13 @@ class ActionLayout(ActionFields):
         if isinstance(command, Wait):
             return 0
         if isinstance(command, Launch):
-            command = spelt_out(command, view, streams)
-        elif isinstance(command, SetPartition) and whole_or(command.partition, view.sms) == (0, view.sms):
+            command = explicit_launch(command, view, streams)
+        elif isinstance(command, SetPartition) and range_or_all(command.partition, view.sms) == (0, view.sms):
             command = replace(command, partition=None)
-        given = np.zeros(2, GIVEN)
+        given = np.zeros(2, COMMAND_RECORD)
         words = given.view(np.int64).reshape(2, -1)
         write_numbers(command, words[0])
-        action = action_with(*[*self._context(view, shown, streams), given, words])
+        action = action_of_command(*[*self._context(view, shown, streams), given, words])
         return int(action) if action > 0 else None
 
     def describe(self, action: int, tenants: Sequence[str] = ()) -> str:
@@ -225,7 +225,7 @@ class ActionLayout(ActionFields):
     def _slice(self, name: str) -> Slice:
         return next(part for part in plan_of(self).slices if _is(part, name))
 
-    def _context(self, view: View, shown: Shown | None, streams: Streams) -> Any:
+    def _context(self, view: View, shown: ShownLaunches | None, streams: Streams) -> Any:
         plan = plan_of(self)
         shown = shown if shown is not None else self.select(view)
         own = self.own_streams_from(streams)
@@ -243,7 +243,7 @@ class ActionLayout(ActionFields):
         return len(streams) - self.streams
 
 
-def spelt_out(command: Launch, view: View, streams: Streams) -> Launch:
+def explicit_launch(command: Launch, view: View, streams: Streams) -> Launch:
     """A launch with its stream priority as a number, and its own stream as ``None``; ``streams``: of the problem."""
     rows = np.flatnonzero(view.pending.id == command.launch)
     if not rows.size:

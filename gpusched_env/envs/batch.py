@@ -10,24 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
+from gpusched_env.devices.compiled import layout as compiled
 from gpusched_env.devices.compiled.arena import Arena, Saved
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.compiled.entry import compile_units
-from gpusched_env.devices.compiled.kept import Kept
+from gpusched_env.devices.compiled.memory import Kept
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.batch_state import NO_ACTION, BatchState, Scratch, put_state, shared
-from gpusched_env.envs.cores import TABLE as CORES
-from gpusched_env.envs.knobs import TABLE as KNOBS
+from gpusched_env.envs.batch_state import NO_ACTION, BatchState, StepScratch, put_state, shared
+from gpusched_env.envs.extra_tables import CORE_TABLE as CORES
+from gpusched_env.envs.extra_tables import KNOB_TABLE as KNOBS
 from gpusched_env.envs.observations import NamedTables, Observation
 from gpusched_env.envs.stepping import step_range
 from gpusched_env.envs.team import Team
 from gpusched_env.planning.interval import levels_of
 from gpusched_env.planning.outlook import outlook_of
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.reward import rates, reward_weights
 from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.view import View
 
-TO_SERVE = (layout.FLUSH, layout.GROW_JOBS, layout.GROW_LAUNCHES)
+NEEDS_MEMORY = (layout.FLUSH, layout.GROW_JOBS, layout.GROW_LAUNCHES)
 WORTH_A_TEAM = 8
 """Environments to go on from which the other threads are called: to wake them costs as much as to step a few."""
 
@@ -66,7 +69,7 @@ class EnvBatch:
         """Why each environment stopped: ``layout.DECIDE`` where a decision is open, else ``layout.OVER``."""
         self.costs = progress.costs
         """Total cost of each episode so far."""
-        others = [self.state._replace(scratch=Scratch.of(layout_)) for _ in range(min(threads, count) - 1)]
+        others = [self.state._replace(scratch=StepScratch.of(layout_)) for _ in range(min(threads, count) - 1)]
         self._team = Team([self._kept, *(Kept(state, put_state) for state in others)]) if others else None
 
     def arena(self, e: int) -> Arena:
@@ -149,7 +152,7 @@ class EnvBatch:
             DeadlockError: as :meth:`step`.
         """
         while True:
-            waiting = np.flatnonzero(np.isin(self.reasons, TO_SERVE))
+            waiting = np.flatnonzero(np.isin(self.reasons, NEEDS_MEMORY))
             if not waiting.size:
                 break
             for e in waiting.tolist():
@@ -170,3 +173,50 @@ class EnvBatch:
         """End the threads."""
         if self._team is not None:
             self._team.close()
+
+
+class BatchDriver:
+    """A :class:`~gpusched_env.envs.drivers.Driver`: a batch of one environment."""
+
+    def __init__(self, layout: ActionLayout, wait_us: float) -> None:
+        self._batch = EnvBatch(1, layout, wait_us=wait_us)
+        self.device: Device = self._batch.devices[0]
+        self.entry = self._batch.entry
+        self.mask = self._batch.masks[0]
+
+    @property
+    def view(self) -> View:
+        return self.device.view()
+
+    @property
+    def deciding(self) -> bool:
+        return bool(self._batch.reasons[0] == compiled.DECIDE)
+
+    @property
+    def cost(self) -> float:
+        return float(self._batch.costs[0])
+
+    @property
+    def time_us(self) -> float:
+        return float(self._batch.times_us[0, 1])
+
+    @property
+    def illegal(self) -> int:
+        return self._batch.illegal(0)
+
+    def reset(self, problem: Problem, seed: int, record: Detail) -> None:
+        self._batch.begin(0, problem, seed, record)
+        self._batch.run()
+
+    def step(self, action: int) -> None:
+        self._batch.step(action)
+
+    def observe(self) -> Observation:
+        return NamedTables({name: table[0].copy() for name, table in self._batch.observations.items()})
+
+    def save(self) -> Any:
+        return self._batch.save(0)
+
+    def restore(self, state: Any) -> None:
+        self._batch.load(0, state)
+        self._batch.run()

@@ -15,30 +15,27 @@ from numba import typeof
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached
-from gpusched_env.devices.compiled.kept import keeping
 from gpusched_env.devices.compiled.layout import OVER
-from gpusched_env.devices.compiled.memory import LINE, lines
+from gpusched_env.devices.compiled.memory import LINE, lines, put_and_get
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.cores import CoreFeature
 from gpusched_env.envs.encoding import Bools, Features, Floats
+from gpusched_env.envs.extra_tables import CoreFeature, KnobFeature
 from gpusched_env.envs.features import TABLES, Scalar
-from gpusched_env.envs.knobs import KnobFeature
 from gpusched_env.envs.numbering import Ints, plan_of
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.planning.interval import Knob
 from gpusched_env.planning.lookahead import SCRATCH as FUTURE_SCRATCH
-from gpusched_env.planning.on_time import MOST_JOBS
+from gpusched_env.planning.plans import MOST_JOBS, PlanColumn
 from gpusched_env.planning.plans import SCRATCH as PLAN_SCRATCH
-from gpusched_env.planning.plans import Plan
 from gpusched_env.planning.tiles import BATCH_SCRATCH as TILES_SCRATCH
-from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.scheduling.cores import CoreColumn
 from gpusched_env.scheduling.reward import COST_TERMS, Rate, Sum
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
 NO_ACTION = -1
 
 
-class Tables(NamedTuple):
+class ObservationTables(NamedTuple):
     """Observations, float32; their columns are the enums of :data:`~gpusched_env.envs.features.TABLES`."""
 
     pending: Features
@@ -47,7 +44,7 @@ class Tables(NamedTuple):
     device: Features
 
     @classmethod
-    def zeros(cls, layout: ActionLayout, *first: int) -> Tables:
+    def zeros(cls, layout: ActionLayout, *first: int) -> ObservationTables:
         """For the slots of ``layout``; ``first``: axes before those of a table."""
         rows = {"pending": (layout.pending_slots,), "running": (layout.running_slots,), "tenants": (layout.slots,)}
         return cls(
@@ -58,9 +55,9 @@ class Tables(NamedTuple):
         )
 
 
-def shared(observation: Mapping[str, Features]) -> Tables:
+def shared(observation: Mapping[str, Features]) -> ObservationTables:
     """The tables that every observation has."""
-    return Tables(**{name: observation[name] for name in TABLES})
+    return ObservationTables(**{name: observation[name] for name in TABLES})
 
 
 class Rules(NamedTuple):
@@ -83,7 +80,7 @@ class Rules(NamedTuple):
     lookahead: int
     """Pending slots of a tenant."""
     slices: Ints
-    """``rows`` of a :class:`~gpusched_env.envs.numbering.Plan`, which together with :attr:`choices` lays out the
+    """``rows`` of a :class:`~gpusched_env.envs.numbering.PlanColumn`, which together with :attr:`choices` lays out the
     actions."""
     choices: Ints
 
@@ -124,7 +121,7 @@ class Episodes(NamedTuple):
         )
 
 
-class Progress(NamedTuple):
+class BatchProgress(NamedTuple):
     """How far each environment is, and what it is to do."""
 
     actions: Ints
@@ -146,7 +143,7 @@ class Progress(NamedTuple):
     """``(n, len(Knob), slots)``: of the present interval."""
 
     @classmethod
-    def zeros(cls, count: int, slots: int) -> Progress:
+    def zeros(cls, count: int, slots: int) -> BatchProgress:
         """Of environments that have not begun."""
         return cls(
             actions=np.full(count, NO_ACTION),
@@ -155,12 +152,12 @@ class Progress(NamedTuple):
             times_us=np.zeros((count, 2)),
             until_ps=np.zeros(count, np.int64),
             standing=np.zeros((count, 4), np.int64),
-            plans=np.zeros((count, slots, len(Plan))),
+            plans=np.zeros((count, slots, len(PlanColumn))),
             knobs=np.zeros((count, len(Knob), slots), np.int64),
         )
 
 
-class Scratch(NamedTuple):
+class StepScratch(NamedTuple):
     """What a thread needs to step environments, one after the other: tables that are written before they are read.
 
     No two of them lie in one cache line, nor in one of a pair that processors fetch together.
@@ -181,7 +178,7 @@ class Scratch(NamedTuple):
     future: Floats
     """For :func:`~gpusched_env.planning.lookahead.look_ahead`."""
     tiles: Floats
-    """For :func:`~gpusched_env.envs.tiles.encode_gains`; empty where no tiles can be synchronised."""
+    """For :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty where no tiles can be synchronised."""
     sums: Floats
     """``(slots, len(Sum))``."""
     scalars: Floats
@@ -190,7 +187,7 @@ class Scratch(NamedTuple):
     """Of the cost."""
 
     @classmethod
-    def of(cls, layout: ActionLayout) -> Scratch:
+    def of(cls, layout: ActionLayout) -> StepScratch:
         """For environments of a layout."""
         return cls(
             pending=_apart(layout.pending_slots, len(PendingColumn)),
@@ -218,15 +215,15 @@ class BatchState(NamedTuple):
 
     rules: Rules
     episodes: Episodes
-    progress: Progress
-    observations: Tables
+    progress: BatchProgress
+    observations: ObservationTables
     knobs: Features
     """The table of knobs, ``(n, slots, len(KnobFeature))``; without rows where there is none."""
     cores: Features
     """The table of CPU cores, ``(n, cores, len(CoreFeature))``; without rows where no budgets can be set."""
     legal: Bools
     """``(n, actions)``: what may be done next, read and then written."""
-    scratch: Scratch
+    scratch: StepScratch
 
     @classmethod
     def zeros(cls, count: int, layout: ActionLayout, *, drive_at: int, wait_us: float) -> BatchState:
@@ -247,21 +244,21 @@ class BatchState(NamedTuple):
                 plan.choices,
             ),
             episodes=Episodes.zeros(count, layout.slots),
-            progress=Progress.zeros(count, layout.slots),
-            observations=Tables.zeros(layout, count),
+            progress=BatchProgress.zeros(count, layout.slots),
+            observations=ObservationTables.zeros(layout, count),
             knobs=np.zeros((count, layout.slots if layout.knobs else 0, len(KnobFeature)), np.float32),
             cores=np.zeros((count, layout.core_slots, len(CoreFeature)), np.float32),
             legal=np.zeros((count, layout.n), np.bool_),
-            scratch=Scratch.of(layout),
+            scratch=StepScratch.of(layout),
         )
 
 
 _EXAMPLE = BatchState.zeros(1, ActionLayout(slots=1, running_slots=1, stream_priorities=(0,)), drive_at=0, wait_us=1.0)
-_put, state_at = keeping(typeof(_EXAMPLE))
+_put, state_at = put_and_get(typeof(_EXAMPLE))
 """The second: in compiled code, the state at an address."""
 
 
 @cached()
 def put_state(address: int, state: BatchState) -> None:
-    """For :class:`~gpusched_env.devices.compiled.kept.Kept` states."""
+    """For :class:`~gpusched_env.devices.compiled.memory.Kept` states."""
     _put(address, state)

@@ -43,7 +43,7 @@ REFERENCES = """\
 """
 
 
-def document() -> str:
+def environments_page() -> str:
     """All data sheets as one Markdown document."""
     parts = [
         "# Environments",

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.observations import Observation, ObservationEncoder, Shown
+from gpusched_env.envs.observations import Observation, ObservationEncoder, ShownLaunches
 from gpusched_env.envs.setup import check_device
 from gpusched_env.errors import InputError
 from gpusched_env.planning.dispatcher import IntervalDispatcher
 from gpusched_env.planning.interval import Serve
 from gpusched_env.planning.outlook import NOTHING_AHEAD, outlook_of
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
@@ -32,7 +32,7 @@ class Driver(Protocol):
     device: Device
     """Holds the timeline and the costs."""
     entry: threading.RLock
-    """Held by the thread that is inside (:class:`~gpusched_env.scheduling.one_thread.OneThread`)."""
+    """Held by the thread that is inside (:class:`~gpusched_env.scheduling.guards.OneThread`)."""
 
     @property
     def view(self) -> View:
@@ -80,7 +80,7 @@ class Point:
 
     problem: Problem
     view: View
-    shown: Shown
+    shown: ShownLaunches
     mask: NDArray[np.bool_]
     deciding: bool
     illegal: int = 0
@@ -194,7 +194,7 @@ def driver_maker(
     """
     if device == "compiled":
         # The other devices need nothing of this one.
-        from gpusched_env.envs.batch_driver import BatchDriver
+        from gpusched_env.envs.batch import BatchDriver
 
         return functools.partial(BatchDriver, layout, wait_us)
 

@@ -13,20 +13,16 @@ from numpy.typing import NDArray
 from gpusched_env.devices import device_names
 from gpusched_env.envs.drivers import Driver, driver_maker
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
-from gpusched_env.envs.options import episode_scenario
 from gpusched_env.envs.render import Renderer, RenderMode, detail_of
-from gpusched_env.envs.replay import Replay
-from gpusched_env.envs.setup import check_record, check_wait, lay_out, offered
-from gpusched_env.envs.single import SingleEnv, action_number, check_render_mode
-from gpusched_env.envs.state import EnvState, EpisodeProgress, check_state
-from gpusched_env.envs.summary import episode_summary
+from gpusched_env.envs.setup import check_record, check_wait, episode_scenario, lay_out, offered
+from gpusched_env.envs.single import SingleEnv, action_number, check_render_mode, episode_summary
+from gpusched_env.envs.state import EnvState, EpisodeProgress, EpisodeReplay, check_state
 from gpusched_env.episodes.session import Episode, last_view
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.one_thread import alone
+from gpusched_env.scheduling.contract import Device
+from gpusched_env.scheduling.guards import Uncopied, one_thread_at_a_time
 from gpusched_env.scheduling.timeline import Detail
-from gpusched_env.scheduling.uncopied import Uncopied
 from gpusched_env.scheduling.view import View
 
 
@@ -135,7 +131,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
     `action_mask`, `time_us` (simulated), `elapsed_us` (of this step, for semi-Markov learners) and
     `illegal_actions` (so far); after `reset` also `seed`; at the end also `episode_metrics` (figures by name,
     undefined ones left out) and `reward_terms` (what each cost term contributed to the return). Where a wrapper cuts an
-    episode, `summary()` gives these two (`gpusched_env.envs.wrappers.EpisodeMetrics`).
+    episode, `summary()` gives these two (`gpusched_env.envs.single.EpisodeMetrics`).
 
     ### Arguments
     - `scenario`: name of a shipped scenario, path of a YAML file, or a `Scenario`.
@@ -203,13 +199,13 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         self.entry = self._driver.entry
         self._renderer = Renderer(render_mode) if render_mode is not None else None
         self._record: Detail = record if record is not None else detail_of(render_mode)
-        self._replay: Replay | None = None
+        self._replay: EpisodeReplay | None = None
         if record is None and render_mode is not None and device in device_names():
-            self._replay, self._record = Replay(make, self._record), "jobs"
+            self._replay, self._record = EpisodeReplay(make, self._record), "jobs"
         self._run: EpisodeProgress | None = None
         self._began = 0.0
 
-    @alone
+    @one_thread_at_a_time
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -240,7 +236,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
             self.render()
         return driver.observe(), {**self._info(self._run), "seed": seed}
 
-    @alone
+    @one_thread_at_a_time
     def step(self, action: int | np.integer[Any]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Carry out ``action`` and run to the next decision, or to the end.
 
@@ -276,22 +272,22 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
             self.render()
         return driver.observe(), reward, terminated, run.over and not terminated, info
 
-    @alone
+    @one_thread_at_a_time
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(action_space.n,)`` (the name that sb3-contrib calls)."""
         self._current()
         return self._driver.mask.copy()
 
-    @alone
+    @one_thread_at_a_time
     def episode(self) -> Episode:
         """The present episode so far, for traces, reports, metrics and films: as it is drawn, if it is."""
         return self._episode(self._drawn())
 
-    @alone
+    @one_thread_at_a_time
     def summary(self) -> dict[str, Any]:
         """``episode_metrics`` and ``reward_terms`` of the episode so far, as ``info`` has them at its end.
 
-        For episodes that a wrapper cuts (:class:`~gpusched_env.envs.wrappers.EpisodeMetrics`).
+        For episodes that a wrapper cuts (:class:`~gpusched_env.envs.single.EpisodeMetrics`).
         """
         return episode_summary(self._episode(self._driver))
 
@@ -317,7 +313,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         return self._replay.after(run.problem, run.seed, run.actions, self._driver.time_us)
 
     @property
-    @alone
+    @one_thread_at_a_time
     def view(self) -> View:
         """What the next action is decided on, as schedulers see it."""
         self._current()
@@ -328,12 +324,12 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         """The device behind the environment."""
         return self._driver.device
 
-    @alone
+    @one_thread_at_a_time
     def save_state(self) -> EnvState:
         """The full state of the episode and of ``np_random``, to go back to with :meth:`restore_state`."""
         return EnvState(self._current().copy(), self._driver.save(), self.layout, self.np_random.bit_generator.state)
 
-    @alone
+    @one_thread_at_a_time
     def restore_state(self, state: EnvState) -> tuple[Observation, dict[str, Any]]:
         """Go back to ``state`` exactly: the same actions lead to the same observations, rewards and times.
 
@@ -349,7 +345,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         self._run = state.run.copy()
         return self._driver.observe(), self._info(self._run)
 
-    @alone
+    @one_thread_at_a_time
     def render(self) -> Any:
         """The present state in the way of ``render_mode``.
 

@@ -27,7 +27,7 @@ TABLE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SliceLayout:
     """Where each slice of an action space lies."""
 
     slices: tuple[Slice, ...]
@@ -42,7 +42,7 @@ class Plan:
 
 
 @functools.cache
-def plan_of(layout: ActionFields) -> Plan:
+def plan_of(layout: ActionFields) -> SliceLayout:
     """The slices of a layout; the arrays are shared and must not be written to."""
     slots: dict[str, int] = {
         "pending": layout.pending_slots,
@@ -68,7 +68,9 @@ def plan_of(layout: ActionFields) -> Plan:
             )
             n += slots[each.slots] * len(choices)
             pairs += choices
-    return Plan(tuple(slices), np.array(rows, np.int64).reshape(-1, 6), np.array(pairs, np.int64).reshape(-1, 2), n)
+    return SliceLayout(
+        tuple(slices), np.array(rows, np.int64).reshape(-1, 6), np.array(pairs, np.int64).reshape(-1, 2), n
+    )
 
 
 @cached()
@@ -86,7 +88,7 @@ def fill_mask(
     consumer of tiles could take the slots that its producer needs.
 
     Args:
-        rows, choices: of a :class:`Plan`.
+        rows, choices: of a :class:`SliceLayout`.
         pending_shown: float64, shape ``(pending slots, len(PendingColumn))``, as for
             :func:`~gpusched_env.envs.encoding.encode`.
         running_shown: float64, shape ``(running_slots, len(RunningColumn))``, likewise.
@@ -135,7 +137,7 @@ def write_meaning(
         rows, choices, pending_shown, running_shown, tenants, cores, sms: as for :func:`fill_mask`.
         own: row of the first of the scheduler's own streams.
         action: 0, of which no number is written, or an action of a slice.
-        given: a :data:`~gpusched_env.scheduling.given.GIVEN`, without its code.
+        given: a :data:`~gpusched_env.scheduling.legality.COMMAND_RECORD`, without its code.
     """
     s, slot, a, b = part_of(rows, choices, action)
     if s < 0:
@@ -145,7 +147,7 @@ def write_meaning(
 
 
 @cached()
-def action_with(
+def action_of_command(
     rows: Ints,
     choices: Ints,
     pending_shown: Floats,
@@ -170,13 +172,13 @@ def action_with(
                 words[1, 0] = write_meaning(
                     rows, choices, pending_shown, running_shown, tenants, cores, sms, own, action, given[1]
                 )
-                if same(words):
+                if equal_rows(words):
                     return action
     return -1
 
 
 @called
-def same(words):
+def equal_rows(words):
     """Whether both lines are equal."""
     for number in range(words.shape[1]):  # noqa: SIM110 (Numba has no all() over generators)
         if words[0, number] != words[1, number]:

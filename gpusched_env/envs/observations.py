@@ -1,7 +1,13 @@
-"""What an agent sees: a Dict of fixed-shape float32 tables, built from a View by the compiled encoder."""
+"""What an agent sees: a Dict of fixed-shape float32 tables, built from a View by the compiled encoder.
+
+Their memory is used again once nobody holds them.
+"""
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +18,12 @@ from numpy.typing import NDArray
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table, of_columns
 from gpusched_env.envs.action_fields import ActionFields
-from gpusched_env.envs.cores import TABLE as CORES
-from gpusched_env.envs.cores import CoreFeature, encode_cores
 from gpusched_env.envs.encoding import Floats, encode, gather_pending, gather_running
+from gpusched_env.envs.extra_columns import encode_forms, encode_gains, encode_plan
+from gpusched_env.envs.extra_tables import CORE_TABLE as CORES
+from gpusched_env.envs.extra_tables import KNOB_TABLE as KNOBS
+from gpusched_env.envs.extra_tables import CoreFeature, KnobFeature, encode_cores, encode_knobs
 from gpusched_env.envs.features import TABLES, Feature
-from gpusched_env.envs.forms import encode_forms
-from gpusched_env.envs.knobs import TABLE as KNOBS
-from gpusched_env.envs.knobs import KnobFeature, encode_knobs
-from gpusched_env.envs.planning import encode_plan
-from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.planning.outlook import NOTHING_AHEAD, Outlook
@@ -79,7 +82,7 @@ RUNNING_SLOTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownLaunches:
     """The launches that the slots of observations and actions stand for: rows of a View's tables, copied.
 
     Column ``ID`` of an empty slot is -1.
@@ -91,9 +94,11 @@ class Shown:
     """By running slot, empty ones last; shape ``(running_slots, len(RunningColumn))``."""
 
 
-def select(view: View, slots: int, running_slots: int, lookahead: int = 1) -> Shown:
+def select(view: View, slots: int, running_slots: int, lookahead: int = 1) -> ShownLaunches:
     """What the slots show of ``view``; ``slots`` is at least the number of its tenants, each has ``lookahead``."""
-    shown = Shown(np.empty((slots * lookahead, len(PendingColumn))), np.empty((running_slots, len(RunningColumn))))
+    shown = ShownLaunches(
+        np.empty((slots * lookahead, len(PendingColumn))), np.empty((running_slots, len(RunningColumn)))
+    )
     gather_pending(view.pending.array, lookahead, shown.pending)
     gather_running(view.running.array, np.empty(slots, np.bool_), shown.running)
     return shown
@@ -156,7 +161,7 @@ class ObservationEncoder:
             tables[CORES] = _box(CoreFeature, self.cores)
         return spaces.Dict(tables)
 
-    def encode(self, view: View, shown: Shown | None = None, outlook: Outlook = NOTHING_AHEAD) -> Observation:
+    def encode(self, view: View, shown: ShownLaunches | None = None, outlook: Outlook = NOTHING_AHEAD) -> Observation:
         """The observation of ``view``, in newly allocated arrays.
 
         Args:
@@ -196,3 +201,38 @@ def _box(features: type[Feature], rows: int | None) -> spaces.Box:
     if rows is None:
         return spaces.Box(low, high, dtype=np.float32)
     return spaces.Box(np.tile(low, (rows, 1)), np.tile(high, (rows, 1)), dtype=np.float32)
+
+
+KEPT = 4
+"""Most sets of tables whose memory is kept: a loop holds the last observation while the next one is made."""
+UNHELD = 3
+"""References to memory that nobody outside holds: the list's, the loop's, and the counting function's."""
+
+
+class Recycled:
+    """Makes sets of float32 tables, each with memory that no table made before shares, as long as anyone holds it.
+
+    A table, and every view of it, holds a reference to the memory behind it.
+    """
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self._parts: list[tuple[str, int, int, tuple[int, ...]]] = []
+        self._size = 0
+        for name, shape in shapes.items():
+            first, self._size = self._size, self._size + math.prod(shape)
+            self._parts.append((name, first, self._size, shape))
+        self._kept: list[NDArray[np.float32]] = []
+
+    def tables(self) -> Observation:
+        """A set of tables, with anything in them."""
+        memory = self._unheld()
+        return NamedTables({name: memory[first:end].reshape(shape) for name, first, end, shape in self._parts})
+
+    def _unheld(self) -> NDArray[np.float32]:
+        for memory in self._kept:
+            if sys.getrefcount(memory) <= UNHELD:
+                return memory
+        memory = np.empty(self._size, np.float32)
+        if len(self._kept) < KEPT:
+            self._kept.append(memory)
+        return memory

@@ -1,15 +1,44 @@
-"""What the environments of all games have in common."""
+"""What the environments of all games have in common, and what is reported at the end of an episode."""
 
 from __future__ import annotations
 
+import math
 import operator
-from typing import Any, NoReturn, TypeVar
+from dataclasses import asdict
+from typing import Any, NoReturn, SupportsFloat, TypeVar
 
 import gymnasium
 import numpy as np
 
+from gpusched_env.episodes.metrics import Metrics, episode_metrics
+from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scheduling.one_thread import OneThread
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.guards import OneThread
+
+
+def episode_summary(episode: Episode) -> dict[str, Any]:
+    """What ``info`` holds at the end: ``episode_metrics`` and ``reward_terms``."""
+    metrics = episode_metrics(episode)
+    return {"episode_metrics": flat_metrics(metrics), "reward_terms": reward_terms(episode.problem, metrics.terms)}
+
+
+def flat_metrics(metrics: Metrics) -> dict[str, float]:
+    """Figures by name, those of a tenant as ``<tenant>/<figure>``; undefined (NaN) ones are left out."""
+    figures = asdict(metrics)
+    flat = {f"cost/{name}": value for name, value in figures.pop("terms").items()}
+    for tenant in figures.pop("tenants"):
+        name = tenant.pop("name")
+        flat.update({f"{name}/{figure}": value for figure, value in tenant.items()})
+    flat.update(figures)
+    return {name: float(value) for name, value in flat.items() if not math.isnan(value)}
+
+
+def reward_terms(problem: Problem, terms: dict[str, float]) -> dict[str, float]:
+    """What each cost term contributed to the return: minus its weight times its value; they add up to the return."""
+    weights = problem.scenario.reward
+    return {name: 0.0 - float(getattr(weights, name)) * value for name, value in terms.items()}
+
 
 SEED_LIMIT = 2**31
 """Episode seeds drawn by the environment are below this."""
@@ -65,3 +94,27 @@ def action_number(action: Any, count: int) -> int:
     if not 0 <= number < count:
         raise InputError(f"action {number} is not in 0..{count - 1}")
     return number
+
+
+Observed = TypeVar("Observed")
+Act = TypeVar("Act")
+
+
+class EpisodeMetrics(gymnasium.Wrapper[Observed, Act, Observed, Act], gymnasium.utils.RecordConstructorArgs):
+    """Adds ``episode_metrics`` to the last info of an episode that a wrapper inside cuts, such as ``TimeLimit``.
+
+    That wrapper says that an episode is over, and the environment cannot know. For environments of all games:
+    ``EpisodeMetrics(gym.make(env_id, max_episode_steps=500))``; or without it, ``env.unwrapped.summary()`` at any time.
+    """
+
+    def __init__(self, env: gymnasium.Env[Observed, Act]) -> None:
+        """Wrap ``env``, which is one of this package's with wrappers around it."""
+        gymnasium.utils.RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+
+    def step(self, action: Act) -> tuple[Observed, SupportsFloat, bool, bool, dict[str, Any]]:
+        """As the environment does."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if truncated and "episode_metrics" not in info:
+            info = {**info, **self.env.get_wrapper_attr("summary")()}
+        return observation, reward, terminated, truncated, info

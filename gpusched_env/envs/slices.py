@@ -10,7 +10,7 @@ tenants can be throttled, decisions for an interval are about the *knobs* of bes
 long, and who has which SMs. Where budgets of CPU cores can be set, they are about these.
 
 Of each command there are, in compiled code, the function that says whether an action is legal and the one that writes
-which :data:`~gpusched_env.scheduling.given.GIVEN` it means; masks, Python's commands, those of the compiled
+which :data:`~gpusched_env.scheduling.legality.COMMAND_RECORD` it means; masks, Python's commands, those of the compiled
 device and the way back from a command to its action are all made of these two. Both take, in this order, the shown
 tables (as for :func:`~gpusched_env.envs.encoding.encode`), the SMs of the GPU, the row of the first of the scheduler's
 own streams, and the action's slot, ``a`` and ``b``. The second one takes the record to write, too: all numbers of its
@@ -46,7 +46,7 @@ from gpusched_env.scheduling.commands import (
     Synchronise,
     Throttle,
 )
-from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.scheduling.cores import CoreColumn
 from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 from gpusched_env.workload.cores.spec import MOST_EVENTS

@@ -10,30 +10,26 @@ from typing import Final
 
 from gpusched_env.compiling import cached, called, inlined
 from gpusched_env.devices.compiled.access import clients, env_at, given, problem
-from gpusched_env.devices.compiled.interval import Standing, put_next_command, stand
+from gpusched_env.devices.compiled.interval import StandingDecision, put_next_command, set_decision
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
 from gpusched_env.devices.compiled.listing import show_pending, show_pending_at, show_running
 from gpusched_env.devices.compiled.views import occupancy
 from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.envs.batch_state import state_at
-from gpusched_env.envs.cores import encode_cores
 from gpusched_env.envs.encoding import encode
+from gpusched_env.envs.extra_columns import encode_forms, encode_gains, encode_plan
+from gpusched_env.envs.extra_tables import encode_cores, encode_knobs
 from gpusched_env.envs.features import Scalar
-from gpusched_env.envs.forms import encode_forms
-from gpusched_env.envs.knobs import encode_knobs
 from gpusched_env.envs.numbering import CODE, TABLE, fill_mask, part_of, write_meaning
-from gpusched_env.envs.planning import encode_plan
 from gpusched_env.envs.slices import SERVE, SLOT_KINDS
-from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
-from gpusched_env.planning.interval import BY_PLAN, FREELY
+from gpusched_env.planning.interval import BY_PLAN, UNRESTRICTED
 from gpusched_env.planning.lookahead import look_ahead
-from gpusched_env.planning.on_time import MOST_JOBS
 from gpusched_env.planning.outlook import Outlook
-from gpusched_env.planning.plans import NOBODY, plan_oldest
+from gpusched_env.planning.plans import MOST_JOBS, NOBODY, plan_oldest
 from gpusched_env.scheduling.commands import REJECT, WAITING
-from gpusched_env.scheduling.commands.world import offers
+from gpusched_env.scheduling.commands.world import is_offered
 from gpusched_env.scheduling.cores import all_throttled_us, fill_cores
 from gpusched_env.scheduling.reward import Sum, charge
 
@@ -42,7 +38,7 @@ RUNNING_SLOTS: Final = SLOT_KINDS.index("running")
 TENANT_SLOTS: Final = SLOT_KINDS.index("tenant")
 CORE_SLOTS: Final = SLOT_KINDS.index("core")
 OTHERS_BY_PLAN: Final = BY_PLAN.others
-OTHERS_FREELY: Final = FREELY.others
+OTHERS_FREELY: Final = UNRESTRICTED.others
 
 
 @cached(nogil=True)
@@ -69,7 +65,7 @@ def step_range(first, last, fresh, address):
             take_action(w, e, state)
         elif not to_serve(state.progress.reasons[e]):
             continue
-        run(w, e, state)
+        run_to_decision(w, e, state)
         if to_serve(state.progress.reasons[e]):
             unserved += 1
         else:
@@ -96,15 +92,15 @@ def take_action(w, e, state):
     if rules.interval_ps > 0 and code in (SERVE, WAITING):
         by_plan = code == WAITING
         others = (OTHERS_FREELY if rules.knobs else OTHERS_BY_PLAN) if by_plan else a
-        stand(standing_at(state, e), NOBODY if by_plan else slot, others)
+        set_decision(standing_at(state, e), NOBODY if by_plan else slot, others)
         progress.until_ps[e] = w.now_ps + max(1, rules.interval_ps)
         dispatch(w, e, state)
     else:
-        act(w, action, rules, state.episodes.own_streams[e], state.scratch)
+        apply_action(w, action, rules, state.episodes.own_streams[e], state.scratch)
 
 
 @called
-def act(w, action, rules, own_streams, scratch):
+def apply_action(w, action, rules, own_streams, scratch):
     """Give an environment the command that an action means.
 
     What its slot stands for is found again: to keep it would take more memory than to find it time.
@@ -134,7 +130,7 @@ def act(w, action, rules, own_streams, scratch):
 
 
 @called
-def run(w, e, state):
+def run_to_decision(w, e, state):
     """Run an environment to its next decision, to the end, or until it has to be served, and write why it stopped."""
     drive_at, address, progress = state.rules.drive_at, state.episodes.addresses[e], state.progress
     reason = call(drive_at, address, 1)
@@ -220,13 +216,15 @@ def dispatch(w, e, state):
 def standing_at(state, e):
     """The decision that stands in an environment."""
     progress = state.progress
-    return Standing(progress.standing[e], progress.plans[e], progress.knobs[e], state.episodes.levels[e])
+    return StandingDecision(progress.standing[e], progress.plans[e], progress.knobs[e], state.episodes.levels[e])
 
 
 @called
 def outlook_at(w, episodes, e):
     """Of an environment's tenants."""
-    return Outlook(episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e], offers(w, REJECT))
+    return Outlook(
+        episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e], is_offered(w, REJECT)
+    )
 
 
 @called

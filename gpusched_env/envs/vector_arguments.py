@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.options import episode_scenario, scenario_fields
+from gpusched_env.envs.setup import episode_scenario, scenario_fields
 from gpusched_env.envs.team import cores
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.scenario import Scenario, override

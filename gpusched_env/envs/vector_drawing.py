@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.envs.batch_driver import BatchDriver
+from gpusched_env.envs.batch import BatchDriver, EnvBatch
 from gpusched_env.envs.render import Renderer, RenderMode, detail_of
-from gpusched_env.envs.replay import INTEGERS, Replay
-from gpusched_env.envs.vector_counters import Counters
+from gpusched_env.envs.state import INTEGERS, EpisodeReplay
+from gpusched_env.envs.vector_infos import Counters
 from gpusched_env.errors import InputError
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 
 FIRST_ROOM: Final = 256
 """Actions of an episode that there is room for at first; doubled when it is full."""
@@ -37,7 +36,7 @@ class VectorDrawing:
         self._batch, self._counters = batch, counters
         self._renderer = Renderer(mode)
         make = functools.partial(BatchDriver, layout, batch.wait_us)
-        self._replays = [Replay(make, detail_of(mode)) for _ in range(batch.count)]
+        self._replays = [EpisodeReplay(make, detail_of(mode)) for _ in range(batch.count)]
         self.kept: NDArray[np.int32] = np.zeros((batch.count, 0), np.int32)
         """Actions of the present episodes, shape ``(n, room)``: as many of a row as the episode has had decisions."""
         self._known = np.zeros(batch.count, np.bool_)

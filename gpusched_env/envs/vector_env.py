@@ -17,13 +17,10 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.envs.observations import RUNNING_SLOTS, NamedTables, Observation, ObservationEncoder
-from gpusched_env.envs.recycling import Recycled
+from gpusched_env.envs.observations import RUNNING_SLOTS, NamedTables, Observation, ObservationEncoder, Recycled
 from gpusched_env.envs.setup import check_count, check_record, check_wait, lay_out, offered
-from gpusched_env.envs.single import SEED_LIMIT, GameEnv, check_render_mode
+from gpusched_env.envs.single import SEED_LIMIT, GameEnv, check_render_mode, episode_summary
 from gpusched_env.envs.state import VectorState, check_state
-from gpusched_env.envs.summary import episode_summary
-from gpusched_env.envs.tally import count_actions, count_results
 from gpusched_env.envs.vector_arguments import (
     EpisodeScenarios,
     SampleScenario,
@@ -37,20 +34,27 @@ from gpusched_env.envs.vector_arguments import (
     seeds_of,
     thread_count,
 )
-from gpusched_env.envs.vector_counters import Counters, Generators
 from gpusched_env.envs.vector_drawing import VectorDrawing
-from gpusched_env.envs.vector_infos import Rows, add_seeds, batched_infos, last_info
+from gpusched_env.envs.vector_infos import (
+    Counters,
+    Generators,
+    Rows,
+    add_seeds,
+    batched_infos,
+    count_actions,
+    count_results,
+    last_info,
+)
 from gpusched_env.episodes.session import Episode, last_view
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.scheduling.device import Device
-from gpusched_env.scheduling.one_thread import OneThread, alone
+from gpusched_env.scheduling.contract import Device
+from gpusched_env.scheduling.guards import OneThread, Uncopied, one_thread_at_a_time
 from gpusched_env.scheduling.timeline import Detail
-from gpusched_env.scheduling.uncopied import Uncopied
 
 NONE: NDArray[np.int64] = np.zeros(0, np.int64)
-UNKEPT: NDArray[np.int32] = np.zeros((0, 0), np.int32)
+NO_ACTION_LOG: NDArray[np.int32] = np.zeros((0, 0), np.int32)
 CACHED_PROBLEMS = 64
 """Problems that a vector environment keeps for further episodes, beyond those in use."""
 
@@ -156,7 +160,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
 
     # ---- Gymnasium -------------------------------------------------------------------------------
 
-    @alone
+    @one_thread_at_a_time
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -198,7 +202,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         self._ready = True
         return self._observations(), add_seeds(self._infos(rows), self._counters.seeds, rows)
 
-    @alone
+    @one_thread_at_a_time
     def step(
         self, actions: ArrayLike
     ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
@@ -221,7 +225,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
             self._drawing.make_room()
         wrong, over, counted = count_actions(
             self._chosen, batch.reasons, batch.masks, counters.over, mode is not AutoresetMode.DISABLED,
-            counters.decisions, counters.illegal, UNKEPT if self._drawing is None else self._drawing.kept,
+            counters.decisions, counters.illegal, NO_ACTION_LOG if self._drawing is None else self._drawing.kept,
         )  # fmt: skip
         if wrong >= 0:
             raise no_action(actions, wrong, self.layout.n)
@@ -268,13 +272,13 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         began[again] = True
         return add_seeds(self._infos(None), self._counters.seeds, began)
 
-    @alone
+    @one_thread_at_a_time
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(num_envs, actions)``."""
         self._check_ready()
         return self._batch.masks.copy()
 
-    @alone
+    @one_thread_at_a_time
     def render(self) -> tuple[Any, ...] | None:
         """The present of every environment as the single environment draws it: texts, or pictures of one size.
 
@@ -303,13 +307,13 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
 
     # ---- beyond Gymnasium ------------------------------------------------------------------------
 
-    @alone
+    @one_thread_at_a_time
     def draw_in(self, mode: Literal["rgb_array", "ansi"]) -> None:
         """Draw in this ``render_mode`` the episodes that begin from here on; it costs nothing until :meth:`render`."""
         self.render_mode = mode
         self._drawing = VectorDrawing(mode, self.layout, self._batch, self._counters)
 
-    @alone
+    @one_thread_at_a_time
     def episode(self, number: int) -> Episode:
         """The present episode of an environment so far, as the single environment gives it."""
         shown = self._batch.devices[number] if self._drawing is None else self._drawing.device(number)
@@ -328,7 +332,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
             last=last_view(device),
         )
 
-    @alone
+    @one_thread_at_a_time
     def save_state(self) -> VectorState:
         """The full state of all episodes and generators, to go back to with :meth:`restore_state`."""
         self._check_ready()
@@ -341,7 +345,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
             actions=None if self._drawing is None else self._drawing.save(),
         )
 
-    @alone
+    @one_thread_at_a_time
     def restore_state(self, state: VectorState) -> tuple[Observation, dict[str, Any]]:
         """Go back to ``state`` exactly: the same actions lead to the same observations, rewards, ends and episodes.
 

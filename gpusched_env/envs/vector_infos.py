@@ -1,16 +1,172 @@
-"""Infos of a vector environment: arrays over the environments, with masks ``_key``, as Gymnasium's."""
+"""What a vector environment counts and tells: counters of episodes, generators, and infos as Gymnasium's."""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
+from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import cached
+from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
-from gpusched_env.envs.summary import episode_summary
-from gpusched_env.envs.tally import copy_infos
+from gpusched_env.envs.single import episode_summary
 from gpusched_env.episodes.session import Episode
+
+SAVED: Final = ("seeds", "costs", "decisions", "illegal", "over", "times_us")
+"""What of :class:`Counters` belongs to a state that can be gone back to."""
+
+
+class Counters:
+    """Of the episode that each environment is in; arrays of shape ``(n,)``, live."""
+
+    def __init__(self, count: int, times_us: NDArray[np.float64]) -> None:
+        """``times_us``: of the batch, shape ``(n, 2)``."""
+        self.seeds = np.zeros(count, np.int64)
+        self.costs = np.zeros(count)
+        """That rewards have told so far."""
+        self.decisions = np.zeros(count, np.int64)
+        self.illegal = np.zeros(count, np.int64)
+        """Illegal actions."""
+        self.over = np.zeros(count, np.bool_)
+        """Whether it has ended, and the next step or reset begins another."""
+        self.began = np.zeros(count)
+        """When, in seconds of ``time.perf_counter``."""
+        self.times_us = times_us
+
+    def begin(self, e: int, seed: int) -> None:
+        """An environment's next episode."""
+        self.seeds[e] = seed
+        self.costs[e] = 0.0
+        self.decisions[e] = 0
+        self.illegal[e] = 0
+        self.over[e] = False
+        self.began[e] = time.perf_counter()
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """Copies, to go back to with :meth:`load`."""
+        return {name: getattr(self, name).copy() for name in SAVED}
+
+    def load(self, saved: Mapping[str, NDArray[Any]]) -> None:
+        """Go back; the episodes take their time from now."""
+        for name in SAVED:
+            getattr(self, name)[:] = saved[name]
+        self.began[:] = time.perf_counter()
+
+
+class Generators:
+    """The environments' random number generators. One that was never seeded is made when it is first asked for."""
+
+    def __init__(self, count: int) -> None:
+        self._generators: list[np.random.Generator | None] = [None] * count
+        self.seeds: list[int | None] = [None] * count
+        """What they were seeded with."""
+
+    def __getitem__(self, e: int) -> np.random.Generator:
+        generator = self._generators[e]
+        if generator is None:
+            generator, seed = seeding.np_random()
+            self.set(e, generator, seed)
+        return generator
+
+    def set(self, e: int, generator: np.random.Generator, seed: int) -> None:
+        """Replace one by another, which was made of ``seed``."""
+        self._generators[e], self.seeds[e] = generator, seed
+
+    def save(self) -> tuple[Mapping[str, Any] | None, ...]:
+        """The states of all, ``None`` where there is none yet; :meth:`load` goes back to them."""
+        return tuple(None if generator is None else generator.bit_generator.state for generator in self._generators)
+
+    def load(self, states: Sequence[Mapping[str, Any] | None], seeds: Sequence[int | None]) -> None:
+        """Go back to states; ``seeds``: as they were then."""
+        for e, state in enumerate(states):
+            self._generators[e] = None
+            if state is not None:
+                generator, _ = seeding.np_random(0)
+                generator.bit_generator.state = state
+                self._generators[e] = generator
+        self.seeds = [*seeds]
+
+
+@cached(nogil=True)
+def count_actions(actions, reasons, masks, over, restartable, decisions, illegal, kept):
+    """Count the actions of a step before they are carried out, if all of them can be.
+
+    Args:
+        actions: int64 ``(n,)``.
+        reasons, masks: of the batch.
+        over: bool ``(n,)``: whose episode has ended.
+        restartable: whether a step of such an environment begins the next episode.
+        decisions, illegal: int64 ``(n,)``: actions and illegal actions of the episodes; added to.
+        kept: int32 ``(n, room)``: the actions of the episodes, as far as there is room; written.
+
+    Returns:
+        the first environment whose action is not one, the first whose episode is over (-1: none), and whether
+        everything was counted. That is not so if an action is none, or an episode is over and not restartable.
+    """
+    wrong = ended = -1
+    for e in range(actions.size - 1, -1, -1):
+        if actions[e] < 0 or actions[e] >= masks.shape[1]:
+            wrong = e
+        if over[e]:
+            ended = e
+    if wrong >= 0 or (ended >= 0 and not restartable):
+        return wrong, ended, False
+    for e in range(actions.size):
+        if reasons[e] == DECIDE:
+            if decisions[e] < kept.shape[1]:
+                kept[e, decisions[e]] = actions[e]
+            decisions[e] += 1
+            illegal[e] += not masks[e, actions[e]]
+    return wrong, ended, True
+
+
+@cached(nogil=True)
+def count_results(reasons, costs, charged, over, rewards, ended):
+    """Count what a step has led to.
+
+    Args:
+        reasons, costs: of the batch.
+        charged: float64 ``(n,)``: total costs that earlier rewards have told; brought up to date.
+        over: bool ``(n,)``: whose episode had ended before the step; then: whose has ended in it.
+        rewards: float64 ``(n,)``; written.
+        ended: bool ``(n,)``: whose episode has ended in this step; written.
+
+    Returns:
+        how many episodes have ended.
+    """
+    number = 0
+    for e in range(reasons.size):
+        rewards[e] = charged[e] - costs[e]
+        charged[e] = costs[e]
+        ended[e] = reasons[e] != DECIDE and not over[e]
+        over[e] = ended[e]
+        number += ended[e]
+    return number
+
+
+@cached(nogil=True)
+def copy_infos(masks, times_us, illegal, rows, out_masks, out_times_us, out_elapsed_us, out_illegal):
+    """Copy what infos say of the environments ``rows`` (bool ``(n,)``); zeros for the others.
+
+    Args:
+        masks: int8 ``(n, actions)``.
+        times_us: float64 ``(n, 2)``, see :class:`~gpusched_env.envs.batch.EnvBatch`.
+        illegal: int64 ``(n,)``.
+        out_masks: int8 ``(n, actions)``; written.
+        out_times_us, out_elapsed_us, out_illegal: float64 and int64 ``(n,)``; written.
+    """
+    for e in range(rows.size):
+        shown = rows[e]
+        for action in range(masks.shape[1]):
+            out_masks[e, action] = masks[e, action] & shown
+        out_times_us[e] = times_us[e, 1] if shown else 0.0
+        out_elapsed_us[e] = times_us[e, 1] - times_us[e, 0] if shown else 0.0
+        out_illegal[e] = illegal[e] if shown else 0
+
 
 Rows = NDArray[np.bool_]
 

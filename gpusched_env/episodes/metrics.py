@@ -1,4 +1,4 @@
-"""What an episode amounts to: the figures that schedulers are compared by.
+"""What an episode leaves behind, as plain data, and the figures that schedulers are compared by.
 
 System figures follow Eyerman & Eeckhout, *System-Level Performance Metrics for Multiprogram Workloads*
 (IEEE Micro, 2008): STP is the sum of the tenants' normalised progress (higher is better, at most the
@@ -13,14 +13,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.episodes.played import PlayedEpisode
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.tenant_program import TenantProgram
-from gpusched_env.scheduling.reward import cost_terms, total_cost
+from gpusched_env.scheduling.reward import Costs, cost_terms, total_cost
+from gpusched_env.scheduling.timeline import Timeline
+
+if TYPE_CHECKING:
+    from gpusched_env.scheduling.view import View
+
+
+@dataclass(frozen=True)
+class PlayedEpisode:
+    """What figures, charts and films are made of; :class:`~gpusched_env.episodes.session.Episode` has these."""
+
+    problem: Problem
+    seed: int
+    timeline: Timeline
+    costs: Costs
+    end_us: float
+    """Simulated time at the end."""
+    done: bool
+    """The workload was completed or rejected (otherwise the horizon or an interrupt ended the run)."""
+    decisions: int
+    """Commands other than ``Wait``."""
+    wall_s: float
+    last: View | None = None
+    """The state at the end, where pictures are drawn of it (detail ``kernels`` and ``blocks``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Running a scheduler on a device for one episode."""
+"""Running a scheduler on a device for one episode, and the episode as tables and data frames."""
 
 from __future__ import annotations
 
@@ -10,25 +10,98 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpusched_env.display.frame import frame
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.display.frame import frame, named
 from gpusched_env.display.table import NONE, Cell, Table
 from gpusched_env.display.words import FEW, is_largest
-from gpusched_env.episodes.frames import jobs_frame, kernels_frame
-from gpusched_env.episodes.metrics import Metrics, episode_metrics
-from gpusched_env.episodes.played import PlayedEpisode
+from gpusched_env.episodes.metrics import Metrics, PlayedEpisode, episode_metrics
 from gpusched_env.errors import InputError, did_you_mean, leaving_is_an_error
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.commands import Wait
-from gpusched_env.scheduling.device import Device, SelfDriving
-from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant, scheduler_rng
-from gpusched_env.scheduling.sealed import copied
-from gpusched_env.scheduling.timeline import Detail
+from gpusched_env.scheduling.contract import Device, Scheduler, SelfDriving, is_clairvoyant, scheduler_rng
+from gpusched_env.scheduling.guards import deep_copy
+from gpusched_env.scheduling.timeline import Detail, Timeline
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
     from gpusched_env.episodes.charts import EpisodePlots
     from gpusched_env.scheduling.view import View
+
+
+MEANINGS = {
+    "scheduler": "scheduler",
+    "seed": "seed of the episode",
+    "tenant": "name of the tenant",
+    "job": "number of the job within its tenant, from 0",
+    "arrived_us": "arrival, since the start of the episode",
+    "completed_us": "end of its last operation",
+    "turnaround_us": "completion minus arrival",
+    "slowdown": "turnaround over turnaround alone",
+    "launch_id": "order of issue in the episode",
+    "name": "kernel function",
+    "grid_x": "blocks of the grid in this dimension",
+    "grid_y": "blocks of the grid in this dimension",
+    "grid_z": "blocks of the grid in this dimension",
+    "block_x": "threads of a block in this dimension",
+    "block_y": "threads of a block in this dimension",
+    "block_z": "threads of a block in this dimension",
+    "registers": "registers a thread",
+    "shared_bytes": "shared memory a block",
+    "issued_us": "the host issued it",
+    "launched_us": "the scheduler launched it",
+    "started_us": "of a job: when the tenant's host took it up; of a kernel: start of its first block",
+    "ended_us": "end of its last block",
+    "stream_priority": "0, or negative: urgent",
+    "preemptions": "times it was preempted",
+}
+"""What the columns mean; times are microseconds since the start of the episode."""
+
+
+def jobs_frame(problem: Problem, jobs: NDArray[np.float64]) -> DataFrame:
+    """Completed jobs, a row each; ``jobs`` has shape ``(jobs, 5)``, columns of ``Timeline.jobs``."""
+    tenant, job, arrived, started, completed = jobs.T
+    alone_us = np.array([program.alone_us for program in problem.programs])
+    return frame(
+        {
+            "tenant": named(tenant, _tenants(problem)),
+            "job": job.astype(np.int64),
+            "arrived_us": arrived,
+            "started_us": started,
+            "completed_us": completed,
+            "turnaround_us": completed - arrived,
+            "slowdown": (completed - arrived) / alone_us[tenant.astype(int)],
+        }
+    )
+
+
+def kernels_frame(problem: Problem, timeline: Timeline) -> DataFrame:
+    """Finished kernels, a row each; the timeline has detail ``kernels`` or more."""
+    table = timeline.kernels.dict()
+    identity = table["identity"].astype(np.int64)
+    kernels = [profile.kernel for profile in problem.kernels]
+    shapes = np.array([(*k.grid, *k.block, k.registers, k.shared_bytes) for k in kernels], dtype=np.int64)[identity]
+    names = list(dict.fromkeys(kernel.name for kernel in kernels))
+    name_of = np.array([names.index(kernel.name) for kernel in kernels])
+    shape = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers", "shared_bytes")
+    return frame(
+        {
+            "tenant": named(table["tenant"], _tenants(problem)),
+            "job": table["job"].astype(np.int64),
+            "launch_id": table["id"].astype(np.int64),
+            "name": named(name_of[identity], names),
+            **{column: shapes[:, i] for i, column in enumerate(shape)},
+            **{column: table[column] for column in ("issued_us", "launched_us", "started_us", "ended_us")},
+            **{column: table[column].astype(np.int64) for column in ("stream_priority", "preemptions")},
+        }
+    )
+
+
+def _tenants(problem: Problem) -> list[str]:
+    return [program.tenant.name for program in problem.programs]
+
 
 NOTE = f"Turnaround of completed jobs. {FEW} before a p99: of fewer than 100 jobs, hardly more than the longest."
 
@@ -78,7 +151,7 @@ class Episode(PlayedEpisode):
             InputError: kernels were not recorded (blocks fill the SMs: ``record="blocks"``), nothing ran in the window,
                 or the path ends otherwise.
         """
-        from gpusched_env.episodes.films import animate
+        from gpusched_env.episodes.charts import animate
 
         return animate(self, Path(path), window_us, frames, frames_per_s, title)
 
@@ -145,7 +218,7 @@ def begin(scheduler: Scheduler, problem: Problem, seed: int) -> None:
     clairvoyant share one of the truth, which takes long to copy.
     """
     if is_clairvoyant(scheduler):
-        scheduler.see(problem.once(copied), seed)
+        scheduler.see(problem.once(deep_copy), seed)
     scheduler.reset(pickle.loads(problem.once(_packed_knowledge)), scheduler_rng(seed))
 
 

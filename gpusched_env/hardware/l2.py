@@ -27,7 +27,7 @@ FADES: Final = 0.08
 
 
 @law
-def missing(capacity_bytes: float, footprint_bytes: float, brought_bytes: float) -> float:
+def l2_share_lost(capacity_bytes: float, footprint_bytes: float, brought_bytes: float) -> float:
     """Share of a program's data that the L2 has lost, 0 to 1.
 
     Args:

@@ -1,10 +1,14 @@
-"""How long a kernel takes alone: in closed form, by waves of equal blocks under the laws of contention."""
+"""How long a kernel takes alone:
+
+by waves of equal blocks under the laws of contention, and a matrix product by a roofline of arithmetic and memory.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from gpusched_env.compiling import cached, called
+from gpusched_env.compiling import cached, called, law
 from gpusched_env.hardware.contention import mean_stretch, share_bandwidth, throttle, warps_on
 
 
@@ -24,8 +28,8 @@ def wave_us(gpu, block, residents, sms, fewer, fewer_sms):
     The SMs with fewer blocks end no later and leave their bandwidth to the others.
 
     Args:
-        gpu: :data:`~gpusched_env.hardware.records.GPU_DTYPE` record.
-        block: :data:`~gpusched_env.hardware.records.BLOCK_DTYPE` record.
+        gpu: :data:`~gpusched_env.hardware.occupancy.GPU_DTYPE` record.
+        block: :data:`~gpusched_env.hardware.occupancy.BLOCK_DTYPE` record.
         residents: blocks on each of the fuller SMs (>= 1).
         sms: fuller SMs (>= 1).
         fewer: blocks on each of the emptier SMs (< ``residents``).
@@ -74,3 +78,57 @@ def solo_duration_us(gpu, block, blocks, blocks_per_sm):
     if crowded == 0:
         return wave_us(gpu, block, least, gpu.sms, 0, 0)
     return wave_us(gpu, block, least + 1, crowded, least, gpu.sms - crowded)
+
+
+class ProductCosts(NamedTuple):
+    """What products take on a GPU."""
+
+    block_us: float
+    """Of any block: its start, and writing its tile."""
+    step_us: float
+    """Of an element of a tile, a step along the inner dimension: of the only block on its SM."""
+    beside_us: float
+    """The same, what each further block on the SM adds."""
+    load_us: float
+    """Of a row or column of a tile, a step: of each block on the SM, where loads take longer than the arithmetic."""
+    dram_us: float
+    """Of an element of the other matrix, which is read from DRAM once."""
+    slice_us: float
+    """Of a block, for each further slice of its tile: it adds to what the one before it wrote."""
+
+
+class Product(NamedTuple):
+    """A matrix product, divided into blocks."""
+
+    tile_rows: int
+    tile_columns: int
+    rows: int
+    columns: int
+    slices: int
+    """Grid: tiles, and blocks that share one."""
+    depth: float
+    """Steps along the inner dimension of one slice."""
+    per_sm: int
+    """Blocks that an SM holds."""
+
+
+@law
+def product_block_us(costs: ProductCosts, product: Product, resident: int) -> float:
+    """Duration of a block beside so many of its kind on an SM, itself included."""
+    area = product.tile_rows * product.tile_columns
+    arithmetic_us = area * (costs.step_us + costs.beside_us * (resident - 1))
+    loads_us = (product.tile_rows + product.tile_columns) * costs.load_us * resident
+    return costs.block_us + product.depth * max(arithmetic_us, loads_us) + costs.slice_us * (product.slices - 1)
+
+
+@law
+def product_us(costs: ProductCosts, product: Product, sms: int) -> float:
+    """Duration of a product alone: whole waves, and a last one with fewer blocks on an SM; or its traffic."""
+    blocks = product.rows * product.columns * product.slices
+    slots = product.per_sm * sms
+    whole, rest = blocks // slots, blocks % slots
+    waves_us = whole * product_block_us(costs, product, product.per_sm)
+    if rest > 0:
+        waves_us += product_block_us(costs, product, min(product.per_sm, -(-rest // sms)))
+    dram_us = product.columns * product.tile_columns * product.depth * product.slices * costs.dram_us
+    return max(waves_us, dram_us)

@@ -29,7 +29,7 @@ from gpusched_env.planning.interval import (
     to_reject,
 )
 from gpusched_env.planning.outlook import Outlook
-from gpusched_env.planning.plans import NOBODY, Plan, plan_view
+from gpusched_env.planning.plans import NOBODY, PlanColumn, plan_view
 from gpusched_env.scheduling.commands import Command, Launch, Reject, Wait
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
 
@@ -131,7 +131,7 @@ class IntervalDispatcher:
         if self.outlook.rejects:
             tenant = to_reject(self._plan, len(view.tenants), self._serve.tenant)
             if tenant != NOBODY:
-                return Reject(tenant, int(self._plan[tenant, Plan.GIVEN_UP]))
+                return Reject(tenant, int(self._plan[tenant, PlanColumn.GIVEN_UP]))
         pending = view.pending.array
         row = next_launch(knobs, self._first, pending, view.tenants.array, view.jobs.array)
         if row == NOBODY:

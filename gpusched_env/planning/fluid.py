@@ -4,28 +4,172 @@ The device itself is too slow to be asked thousands of times for each decision, 
 machine that works on jobs as on fluids:
 
 * A job that is alone in service goes on at the profiled speed. With others there, the one that goes first is served
-  and those behind it that share a few launches in flight, as a dispatcher has it; the others wait. Speeds are those of
+  and those behind it that share a few launches in flight, as a dispatcher has it; the others wait. Speeds are those
+of
   these jobs side by side (:mod:`gpusched_env.planning.interference`).
 * Where the speeds of pairs are not known, the one that goes first has the speed ``first``; the next ones share
-  ``others``, each :data:`SHARE` of what those before it leave. Together they do more than one job's work at a time, as
+  ``others``, each :data:`SHARE` of what those before it leave. Together they do more than one job's work at a time,
+as
   kernels of several jobs fill the GPU.
 * A tenant's jobs are served one at a time, in order of arrival. A tenant without an objective always has a job.
 * Jobs with a deadline are chosen anew that are to be in time (:func:`keep`) whenever one has come or gone; the others
   are last. Jobs that cannot be in time any more are given up, and those that are not kept and stand before one of
-  their tenant that is. Where nothing can be rejected they have to be done (:mod:`gpusched_env.planning.in_order`).
+  their tenant that is. Where nothing can be rejected they have to be done (:mod:`gpusched_env.planning.fluid`).
 
 One job may be forced: it goes first whatever its deadline, until it is done.
+
+Where late jobs can be rejected they go, or wait until there is room. Where they cannot, one that waits for room holds
+up every job of its tenant behind it, and these become late in turn. So what a job needs of the GPU is what its tenant
+has before it as well, as far as that is not counted already; and whoever stands before a job that is to be in time is
+as urgent as that.
 """
 
 from __future__ import annotations
 
+import enum
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
-from gpusched_env.compiling import called
-from gpusched_env.planning.fluid_tables import NOBODY, ROUNDING_US, Floats, FluidJob, FluidTenant, Model
-from gpusched_env.planning.in_order import keep_in_order, stands_before_kept
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.compiling import cached, called
 from gpusched_env.planning.interference import disturbance
+from gpusched_env.scheduling.view import JobColumn
+
+Floats = NDArray[np.float64]
+
+NOBODY: Final = -1
+ROUNDING_US: Final = 1e-6
+"""Times are sums of quotients."""
+
+
+class FluidTenant(enum.IntEnum):
+    """Columns of the table of tenants."""
+
+    ALONE_US = 0
+    """Profiled turnaround of a job alone."""
+    SLO_US = enum.auto()
+    """``inf`` without an objective."""
+    WEIGHT = enum.auto()
+    JOBS_A_US = enum.auto()
+    """Mean rate of arrivals; 0 without an objective."""
+    GRAPHS = enum.auto()
+    """1: its jobs are launched as graphs."""
+
+
+class FluidJob(enum.IntEnum):
+    """Columns of the table of jobs, which are in order of deadlines; those behind :attr:`LEFT_US` are worked in."""
+
+    TENANT = 0
+    DUE_US = enum.auto()
+    """From now on; ``inf`` without an objective."""
+    LEFT_US = enum.auto()
+    """Profiled device time left."""
+    LATE = enum.auto()
+    """1: it is late for sure and lost, but has to be done, as nothing can be rejected."""
+    EARNS = enum.auto()
+    """Weight over the time left."""
+    KEPT = enum.auto()
+    SPEED = enum.auto()
+
+
+class Model(NamedTuple):
+    """Figures of the model."""
+
+    horizon_us: float
+    """How far futures go."""
+    price: float
+    """A job that is worth less than this for each microsecond of its time is not kept (weight a microsecond)."""
+    scale: float
+    """What a job takes of the machine in the plan of those kept, in multiples of its time."""
+    first: float
+    """Speed of the job that goes first while others are in service, 0 to 1."""
+    others: float
+    """Speed of all others together, 0 or more."""
+    pairs: Floats
+    """Speeds of two tenants' jobs side by side, shape ``(tenants, tenants, 2)``, which take the place of ``first`` and
+    ``others`` (:func:`~gpusched_env.planning.interference.speed_table`); with no rows: they are not known."""
+    exponent: float
+    """Of :func:`~gpusched_env.planning.interference.disturbance`."""
+    rejects: bool = True
+    """Whether jobs can be rejected; otherwise late ones stand in the way of those behind them
+    (:mod:`gpusched_env.planning.fluid`)."""
+
+
+@called
+def keep_in_order(work: Floats, there: int, forced: int, now_us: float, price: float, scale: float) -> None:
+    """Choose the jobs that are to be in time, as :func:`~gpusched_env.planning.fluid.keep` does.
+
+    A job that is left out frees the GPU only if no kept one of its tenant stands behind it; of others, none is.
+    """
+    done_us = scale * work[forced, FluidJob.LEFT_US] if forced != NOBODY else 0.0
+    for job in range(there):
+        work[job, FluidJob.KEPT] = 0.0
+    for job in range(there):
+        late = work[job, FluidJob.LATE] > 0.0 or work[job, FluidJob.DUE_US] == math.inf
+        if job == forced or late or work[job, FluidJob.EARNS] <= price:
+            continue
+        work[job, FluidJob.KEPT] = 1.0
+        done_us += scale * needed_us(work, job, forced)
+        while done_us > work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
+            worst, least = NOBODY, math.inf
+            for other in range(job + 1):
+                if (
+                    work[other, FluidJob.KEPT] > 0.0
+                    and work[other, FluidJob.EARNS] < least
+                    and not stands_before_kept(work, job + 1, other)
+                ):
+                    worst, least = other, work[other, FluidJob.EARNS]
+            if worst == NOBODY:
+                break
+            done_us -= scale * needed_us(work, worst, forced)
+            work[worst, FluidJob.KEPT] = 0.0
+    if forced != NOBODY:
+        work[forced, FluidJob.KEPT] = 1.0
+
+
+@called
+def needed_us(work: Floats, job: int, forced: int) -> float:
+    """Time of a job and of those before it of its tenant, back to one that is kept (us); the forced one is counted
+    apart."""
+    needed = work[job, FluidJob.LEFT_US]
+    for before in range(job - 1, -1, -1):
+        if work[before, FluidJob.TENANT] != work[job, FluidJob.TENANT]:
+            continue
+        if work[before, FluidJob.KEPT] > 0.0:
+            break
+        if before != forced:
+            needed += work[before, FluidJob.LEFT_US]
+    return float(needed)
+
+
+@called
+def stands_before_kept(work: Floats, there: int, job: int) -> bool:
+    """Whether a kept job of its tenant comes after a job, among the first ``there``."""
+    found = 0
+    for later in range(job + 1, there):
+        same = work[later, FluidJob.TENANT] == work[job, FluidJob.TENANT]
+        found += same and work[later, FluidJob.KEPT] > 0.0
+    return bool(found > 0)
+
+
+@cached()
+def add_late_before(jobs: Floats, due_us: Floats, needs_us: Floats) -> None:
+    """Add to what jobs need what late ones of their tenants need that stand before them.
+
+    Args:
+        jobs: rows of a View's table; of each tenant the oldest first.
+        due_us: deadlines from now on, shape ``(jobs,)``.
+        needs_us: profiled time left, of the same shape; written.
+    """
+    for row in range(1, jobs.shape[0]):
+        before = row - 1
+        while before >= 0 and jobs[before, JobColumn.TENANT] != jobs[row, JobColumn.TENANT]:
+            before -= 1
+        if before >= 0 and needs_us[before] > due_us[before]:
+            needs_us[row] += needs_us[before]
+
 
 SHARE: Final = 0.75
 """Of the speed that is left to jobs which do not go first: what the next one takes."""
@@ -34,7 +178,7 @@ LAUNCHES_BESIDE: Final = 4
 
 
 @called
-def put(work: Floats, job: int, tenant: int, due_us: float, left_us: float, tenants: Floats) -> None:
+def write_job(work: Floats, job: int, tenant: int, due_us: float, left_us: float, tenants: Floats) -> None:
     """Write a job's row."""
     work[job, FluidJob.TENANT], work[job, FluidJob.DUE_US], work[job, FluidJob.LEFT_US] = tenant, due_us, left_us
     work[job, FluidJob.EARNS] = tenants[tenant, FluidTenant.WEIGHT] / max(left_us, ROUNDING_US)
@@ -190,9 +334,9 @@ def advance(
         if best_effort:
             lost -= tenants[tenant, FluidTenant.WEIGHT] * done_us / tenants[tenant, FluidTenant.ALONE_US]
         if left_us > ROUNDING_US:
-            put(work, job, tenant, due_us, left_us, tenants)
+            write_job(work, job, tenant, due_us, left_us, tenants)
         elif best_effort:
-            put(work, job, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
+            write_job(work, job, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
             forced = NOBODY if forced == job else forced
         else:
             if now_us > due_us + ROUNDING_US and work[job, FluidJob.LATE] == 0.0:
@@ -210,7 +354,7 @@ def arrive(work: Floats, there: int, forced: int, now_us: float, tenant: int, te
         for column in range(FluidJob.KEPT):
             work[place, column] = work[place - 1, column]
         place -= 1
-    put(work, place, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
+    write_job(work, place, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
     work[place, FluidJob.LATE] = 0.0
     return forced + 1 if forced >= place else forced
 

@@ -2,7 +2,7 @@
 
 Two jobs run at 0.3 to 1 of their speed alone, depending on both. The logarithm of a speed is taken to be linear in what
 the one asks, in what the other asks, and in products of any two of these
-(:class:`~gpusched_env.scenarios.demand.JobDemand`).
+(:class:`~gpusched_env.scenarios.profiles.JobDemand`).
 The weights were fitted to simulated pairs of networks (``gpusched interference``; ``docs/interference.md`` has the
 errors, on networks that were not in the fit and on recorded ones).
 
@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from gpusched_env.compiling import law
 from gpusched_env.reading import decoded
-from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.profiles import JobDemand
 
 Floats = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called, law
-from gpusched_env.planning.plans import NOBODY, NOTHING, Plan
+from gpusched_env.planning.plans import NOBODY, NOTHING, PlanColumn
 
 Knobs = NDArray[np.int64]
 """Shape ``(len(Knob), tenants or more)``."""
@@ -61,11 +61,11 @@ class Serve:
 
     Its kernels have the most urgent stream priority; if it has no objective, that of the place behind the tenants that
     have one and no job, since what is launched of it is not to go before what may come. The others follow in the order
-    of their oldest jobs in the plan (:attr:`~gpusched_env.planning.plans.Plan.CLASS`): those that are kept even if time
-    is dear, other kept ones, those without an objective (or a job, yet), the rest; each time by deadline, and each with
-    a priority of its own as far as there are levels. Where at most one tenant with an objective has jobs, those without
-    one fill what it leaves (:attr:`Knob.FILLS`); and where the plan has one of them go first, all go with it. Whenever
-    a job has come or gone, the plan is made anew, and where
+    of their oldest jobs in the plan (:attr:`~gpusched_env.planning.plans.PlanColumn.CLASS`): those that are kept
+    even if time is dear, other kept ones, those without an objective (or a job, yet), the rest; each time by
+    deadline, and each with a priority of its own as far as there are levels. Where at most one tenant with an
+    objective has jobs, those without one fill what it leaves (:attr:`Knob.FILLS`); and where the plan has one of
+    them go first, all go with it. Whenever a job has come or gone, the plan is made anew, and where
     the scenario offers it, jobs that the plan gives up are rejected; those of the tenant that was said to go first are
     not.
     """
@@ -80,7 +80,7 @@ class Serve:
 
 BY_PLAN: Final = Serve(NOBODY, 4)
 """What no decision says otherwise: about as the scheduler ``moore`` does with that price and ``others=4``."""
-FREELY: Final = Serve(NOBODY, UNLIMITED)
+UNRESTRICTED: Final = Serve(NOBODY, UNLIMITED)
 """What holds where decisions are about pauses and SMs: whatever is pending is launched, tenants with an objective at
 the most urgent priority and all others at the least, as controllers of co-location do
 (:mod:`gpusched_env.baselines.colocated`)."""
@@ -108,19 +108,19 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
     """
     if others == UNLIMITED:
         for tenant in range(tenants):
-            urgent = plan[tenant, Plan.DEADLINE_US] < math.inf
+            urgent = plan[tenant, PlanColumn.DEADLINE_US] < math.inf
             knobs[Knob.IN_FLIGHT, tenant] = knobs[Knob.TOGETHER, tenant] = UNLIMITED
             knobs[Knob.PRIORITY, tenant] = levels[0] if urgent else levels[tenants - 1]
             knobs[Knob.FILLS, tenant] = 0
         return NOBODY
-    by_plan = first == NOBODY or plan[first, Plan.PRESENT] == 0.0
+    by_plan = first == NOBODY or plan[first, PlanColumn.PRESENT] == 0.0
     if by_plan:
         first = foremost(plan, tenants)
     # Nobody with an objective has a job that is kept, then.
-    all_fill = by_plan and first != NOBODY and plan[first, Plan.HAS_SLO] == 0.0
+    all_fill = by_plan and first != NOBODY and plan[first, PlanColumn.HAS_SLO] == 0.0
     calm = with_slo_and_job(plan, tenants) <= 1
     for tenant in range(tenants):
-        fills = calm and plan[tenant, Plan.HAS_SLO] == 0.0
+        fills = calm and plan[tenant, PlanColumn.HAS_SLO] == 0.0
         leads = tenant == first or (all_fill and fills)
         before = may_come_before(plan, tenants, tenant) if leads else 0
         if not leads:
@@ -140,7 +140,7 @@ def foremost(plan: Floats, tenants: int) -> int:
     """Of the tenants with a job the one that comes before all others; :data:`NOBODY`: none has one."""
     found = NOBODY
     for tenant in range(tenants):
-        if plan[tenant, Plan.PRESENT] > 0.0 and (found == NOBODY or goes_before(plan, tenant, found)):
+        if plan[tenant, PlanColumn.PRESENT] > 0.0 and (found == NOBODY or goes_before(plan, tenant, found)):
             found = tenant
     return found
 
@@ -150,7 +150,7 @@ def with_slo_and_job(plan: Floats, tenants: int) -> int:
     """How many tenants have an objective and a job."""
     count = 0
     for tenant in range(tenants):
-        if plan[tenant, Plan.HAS_SLO] > 0.0 and plan[tenant, Plan.PRESENT] > 0.0:
+        if plan[tenant, PlanColumn.HAS_SLO] > 0.0 and plan[tenant, PlanColumn.PRESENT] > 0.0:
             count += 1
     return count
 
@@ -160,7 +160,11 @@ def may_come_before(plan: Floats, tenants: int, first: int) -> int:
     """How many tenants have an objective and no job, if the one that goes first has no objective; otherwise 0."""
     count = 0
     for tenant in range(tenants):
-        if plan[first, Plan.HAS_SLO] == 0.0 and plan[tenant, Plan.HAS_SLO] > 0.0 and plan[tenant, Plan.PRESENT] == 0.0:
+        if (
+            plan[first, PlanColumn.HAS_SLO] == 0.0
+            and plan[tenant, PlanColumn.HAS_SLO] > 0.0
+            and plan[tenant, PlanColumn.PRESENT] == 0.0
+        ):
             count += 1
     return count
 
@@ -169,7 +173,7 @@ def may_come_before(plan: Floats, tenants: int, first: int) -> int:
 def to_reject(plan: Floats, tenants: int, served: int) -> int:
     """The first tenant of which the plan gives a job up, but for ``served``; :data:`NOBODY`: none is given up."""
     for tenant in range(tenants):
-        if tenant != served and plan[tenant, Plan.GIVEN_UP] != NOTHING:
+        if tenant != served and plan[tenant, PlanColumn.GIVEN_UP] != NOTHING:
             return tenant
     return NOBODY
 
@@ -177,15 +181,15 @@ def to_reject(plan: Floats, tenants: int, served: int) -> int:
 @called
 def goes_before(plan: Floats, tenant: int, other: int) -> bool:
     """Whether a tenant comes before another one, of those that do not go first."""
-    mine, theirs = plan[tenant, Plan.CLASS], plan[other, Plan.CLASS]
+    mine, theirs = plan[tenant, PlanColumn.CLASS], plan[other, PlanColumn.CLASS]
     if mine != theirs:
         return bool(mine < theirs)
-    due_us, their_due_us = plan[tenant, Plan.DEADLINE_US], plan[other, Plan.DEADLINE_US]
+    due_us, their_due_us = plan[tenant, PlanColumn.DEADLINE_US], plan[other, PlanColumn.DEADLINE_US]
     if due_us != their_due_us:
         return bool(due_us < their_due_us)
     # Jobs that may come of a tenant with an objective go before jobs that are there of one without.
-    if plan[tenant, Plan.HAS_SLO] != plan[other, Plan.HAS_SLO]:
-        return bool(plan[tenant, Plan.HAS_SLO] > plan[other, Plan.HAS_SLO])
+    if plan[tenant, PlanColumn.HAS_SLO] != plan[other, PlanColumn.HAS_SLO]:
+        return bool(plan[tenant, PlanColumn.HAS_SLO] > plan[other, PlanColumn.HAS_SLO])
     return tenant < other
 
 

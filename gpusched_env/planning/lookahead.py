@@ -14,11 +14,10 @@ from typing import Final
 import numpy as np
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.planning.fluid_tables import Floats, FluidJob, FluidTenant, Model
-from gpusched_env.planning.futures import MOST, mean_losses
+from gpusched_env.planning.fluid import Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.interval import foremost
-from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, Outlook
-from gpusched_env.planning.plans import Plan, job_left_us, oldest_of, plan_view
+from gpusched_env.planning.outlook import BESIDE, FIRST, MOST, SCALE, Outlook, mean_losses
+from gpusched_env.planning.plans import PlanColumn, job_left_us, oldest_of, plan_view
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
 FUTURES: Final = 16
@@ -57,14 +56,14 @@ def look_ahead(
 
     Args:
         jobs, tenants, oldest, time_us: as for :func:`~gpusched_env.planning.plans.plan_oldest`; of the jobs the first
-            :data:`~gpusched_env.planning.futures.MOST` count. Of more tenants than that nothing is seen.
+            :data:`~gpusched_env.planning.outlook.MOST` count. Of more tenants than that nothing is seen.
         outlook: of the tenants.
         scratch: of shape :data:`SCRATCH`, written.
         plan: of :func:`~gpusched_env.planning.plans.plan_oldest`; written.
     """
     count, rows = tenants.shape[0], min(jobs.shape[0], MOST)
     for tenant in range(count):
-        plan[tenant, Plan.AHEAD], plan[tenant, Plan.AHEAD_ALONE] = 0.0, 0.0
+        plan[tenant, PlanColumn.AHEAD], plan[tenant, PlanColumn.AHEAD_ALONE] = 0.0, 0.0
     if count > MOST:
         return
     flat = scratch.reshape(scratch.size)
@@ -74,7 +73,7 @@ def look_ahead(
     present = 0.0
     weight = 0.0
     for tenant in range(count):
-        present += plan[tenant, Plan.PRESENT]
+        present += plan[tenant, PlanColumn.PRESENT]
         weight += tenants[tenant, TenantColumn.WEIGHT] / count
         known[tenant, FluidTenant.ALONE_US] = tenants[tenant, TenantColumn.ALONE_US]
         known[tenant, FluidTenant.SLO_US] = tenants[tenant, TenantColumn.SLO_US]
@@ -107,7 +106,7 @@ def look_ahead(
             base = _base(table[:rows], found, first)
             if base == math.inf:
                 return
-        column = Plan.AHEAD_ALONE if alone else Plan.AHEAD
+        column = PlanColumn.AHEAD_ALONE if alone else PlanColumn.AHEAD
         # From the last on, so that of each tenant the oldest remains.
         for k in range(rows - 1, -1, -1):
             plan[int(table[k, FluidJob.TENANT]), column] = (found[k] - base) / weight

@@ -1,13 +1,16 @@
-"""How many SMs each kernel of several programs gets, where changing the number costs: a dynamic programme.
+"""How many SMs each kernel of several programs gets, where changing the number costs, and how long it takes on them.
 
-Quach, Wang, Jahanshahi, Wong and Kim (ECLIP, ISLPED 2025) choose the SMs (compute units) of each kernel of a request so
+Quach, Wang, Jahanshahi, Wong and Kim (ECLIP, ISLPED 2025) choose the SMs (compute units) of each kernel of a request
+so
 that the sum of its kernels' times is least, with each time stretched by ``1 + overlap / sms``, and at most so many
 changes of the number. ``overlap`` is the mean number of the request's SMs plus the means of all others'. (As written:
 a request alone on all SMs is stretched by 2.) They give it to a solver as a programme that is linear but for the
 product of two sums of the choice.
 
-Here the others are fixed for a moment. Then the product of the summed times ``T`` and ``A + B * C`` with the summed SMs
-``C`` is wanted. A product of two growing linear functions is least at a corner of the hull of all ``(T, C)``, and each
+Here the others are fixed for a moment. Then the product of the summed times ``T`` and ``A + B * C`` with the summed
+SMs
+``C`` is wanted. A product of two growing linear functions is least at a corner of the hull of all ``(T, C)``, and
+each
 corner is least in ``T + m * C`` for some multiplier ``m``: that is a sum over kernels, which a dynamic programme over
 (kernel, SMs, changes) minimises. Requests take turns to be planned until none changes (best response).
 """
@@ -22,6 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached
+from gpusched_env.hardware.occupancy import gpu_record
+from gpusched_env.hardware.solo import solo_duration_us
+from gpusched_env.hardware.specs import GpuSpec
+from gpusched_env.scenarios.knowledge import KernelKnowledge
+from gpusched_env.workload.kernel import SHORTEST_BLOCK_US, Kernel, profile_kernel
 
 Floats = NDArray[np.float64]
 Choice = NDArray[np.int64]
@@ -154,3 +162,39 @@ def best_choices(requests: Sequence[Floats], machine: Machine) -> list[Choice]:
 def changes_of(choice: Choice) -> int:
     """How often the number changes from one kernel to the next."""
     return int(np.count_nonzero(np.diff(choice)))
+
+
+def masked_times_us(known: KernelKnowledge, gpu: GpuSpec, sizes: Sequence[int]) -> NDArray[np.float64]:
+    """Durations alone on so many SMs, in microseconds, shape ``(len(sizes),)``.
+
+    The knee of the curve is where a wave of blocks less is needed, or where the SMs that are left saturate the
+    bandwidth of the DRAM (:mod:`gpusched_env.hardware.solo`).
+
+    Args:
+        known: the kernel's profile on all SMs; of a graph, or of a kernel that was never measured (0 us there),
+            nothing is known of fewer: ``inf``.
+        gpu: where it was profiled.
+        sizes: numbers of SMs, 1 to all of them.
+    """
+    if known.graph or math.isnan(known.duration_us):
+        alone_us = 0.0 if math.isnan(known.duration_us) else known.duration_us
+        return np.where([size == gpu.sms for size in sizes], alone_us, np.inf)
+    # A wrong profile may be shorter than blocks can be.
+    least_us = SHORTEST_BLOCK_US * math.ceil(known.blocks / (gpu.sms * known.blocks_per_sm))
+    duration_us = max(known.duration_us, least_us)
+    kernel = Kernel(
+        name=known.name,
+        grid=known.grid,
+        block=known.block,
+        registers=known.registers,
+        shared_bytes=known.shared_bytes,
+        duration_us=duration_us,
+        issue_fraction=known.issue,
+        dram_bytes=known.dram * gpu.dram_bytes_per_us * duration_us,
+    )
+    block, record = profile_kernel(kernel, gpu, gpu).block[0], gpu_record(gpu).copy()
+    times = []
+    for size in sizes:
+        record["sms"] = size
+        times.append(float(solo_duration_us(record[0], block, known.blocks, known.blocks_per_sm)))
+    return np.array(times)

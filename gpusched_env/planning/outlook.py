@@ -1,6 +1,13 @@
-"""What plans reckon with from the first job on: who slows whom, and what a microsecond of the GPU is worth.
+"""What plans reckon with:
 
-A job that earns less for its time than time is worth is better left to others, of those that will come, too. What time
+what is lost in sampled futures of the fluid model, who slows whom, and what a microsecond of the GPU is worth.
+
+Lost are the weights of jobs that are late or given up. Where the future ends those are counted too that could not all
+be in time. Best-effort jobs earn their weight as they go on. Jobs of tenants with an objective come as independent
+Poisson processes; each choice is tried in the same futures, so that chance favours none.
+
+A job that earns less for its time than time is worth is better left to others, of those that will come, too. What
+time
 is worth follows from how many jobs come, what they earn, and how much of them can be in time: no constant fits two
 scenarios. So each of :data:`PRICES` is tried in sampled futures of the fluid model
 (:mod:`gpusched_env.planning.fluid`), the same for all prices, from an idle GPU on; that with which least is lost is
@@ -14,11 +21,120 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gpusched_env.planning.fluid_tables import Floats, FluidJob, FluidTenant, Model
-from gpusched_env.planning.futures import MOST, lost_by_nobody_first
+from gpusched_env.compiling import cached, called
+from gpusched_env.planning.fluid import (
+    NOBODY,
+    Floats,
+    FluidJob,
+    FluidTenant,
+    Model,
+    advance,
+    arrive,
+    drawn_tenant,
+    give_up,
+    is_late,
+    is_oldest,
+    keep,
+    set_speeds,
+    write_job,
+)
 from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
+
+MOST: Final = 64
+"""Jobs in the model at a time: what comes while so many are there is not seen."""
+
+
+@cached()
+def mean_losses(
+    jobs: Floats, tenants: Floats, model: Model, alone: bool, gaps: Floats, draws: Floats, work: Floats, out: Floats
+) -> None:
+    """Write what is lost on average if a job goes first until it is done.
+
+    Args:
+        jobs: shape ``(jobs, 3)`` or wider, columns :class:`FluidJob`, at most :data:`MOST`, in order of deadlines.
+        tenants: shape ``(tenants, len(Tenant))``, at most :data:`MOST`.
+        model: figures of the model.
+        alone: whether no other job is served until it is done.
+        gaps: shape ``(futures, arrivals)``, times between arrivals in multiples of their mean; the same futures for
+            every job.
+        draws: of the same shape, from 0 to below 1: whose job it is.
+        work: shape ``(MOST, len(Job))``, written.
+        out: shape ``(jobs,)``, written: mean loss; ``inf`` of jobs that are not the oldest of their tenant, or cannot
+            be in time and could be rejected.
+    """
+    rate = 0.0
+    for tenant in range(tenants.shape[0]):
+        rate += tenants[tenant, FluidTenant.JOBS_A_US]
+    mean_gap_us = 1.0 / rate if rate > 0.0 else math.inf
+    for job in range(jobs.shape[0]):
+        out[job] = math.inf
+        in_time = jobs[job, FluidJob.LEFT_US] <= jobs[job, FluidJob.DUE_US]
+        if (in_time or not model.rejects) and is_oldest(jobs, job):
+            out[job] = 0.0
+            for future in range(gaps.shape[0]):
+                out[job] += loss(jobs, job, alone, tenants, model, mean_gap_us, gaps[future], draws[future], work)
+            out[job] /= gaps.shape[0]
+
+
+@cached()
+def lost_by_nobody_first(
+    jobs: Floats, tenants: Floats, model: Model, mean_gap_us: float, gaps: Floats, draws: Floats, work: Floats
+) -> float:
+    """What is lost in all futures together if no job is made to go first; arguments as for :func:`mean_losses`."""
+    lost = 0.0
+    for future in range(gaps.shape[0]):
+        lost += loss(jobs, NOBODY, False, tenants, model, mean_gap_us, gaps[future], draws[future], work)
+    return lost
+
+
+@called
+def loss(
+    jobs: Floats,
+    forced: int,
+    alone: bool,
+    tenants: Floats,
+    model: Model,
+    mean_gap_us: float,
+    gaps: Floats,
+    draws: Floats,
+    work: Floats,
+) -> float:
+    """What is lost in one future if job ``forced`` goes first until it is done; the rest as :func:`mean_losses`."""
+    there = jobs.shape[0]
+    for job in range(there):
+        write_job(
+            work, job, int(jobs[job, FluidJob.TENANT]), jobs[job, FluidJob.DUE_US], jobs[job, FluidJob.LEFT_US], tenants
+        )
+        work[job, FluidJob.LATE] = 0.0
+    now_us, lost, arrivals = 0.0, 0.0, 0
+    next_us = gaps[0] * mean_gap_us
+    while True:
+        there, forced, given_up = give_up(work, there, forced, now_us, tenants, model)
+        lost += given_up
+        if now_us >= model.horizon_us:
+            break
+        set_speeds(work, there, forced, alone, tenants, model)
+        step_us = min(next_us, model.horizon_us) - now_us
+        for job in range(there):
+            if work[job, FluidJob.SPEED] > 0.0:
+                step_us = min(step_us, work[job, FluidJob.LEFT_US] / work[job, FluidJob.SPEED])
+        now_us += step_us
+        there, forced, missed = advance(work, there, forced, now_us, step_us, tenants)
+        lost += missed
+        if now_us >= next_us and now_us < model.horizon_us:
+            if there < MOST:
+                tenant = drawn_tenant(draws[arrivals], tenants, mean_gap_us)
+                forced, there = arrive(work, there, forced, now_us, tenant, tenants), there + 1
+            arrivals += 1
+            next_us = next_us + gaps[arrivals] * mean_gap_us if arrivals < gaps.size else math.inf
+    keep(work, there, NOBODY, now_us, 0.0, model)
+    for job in range(there):
+        if is_late(work, job):
+            lost += tenants[int(work[job, FluidJob.TENANT]), FluidTenant.WEIGHT]
+    return float(lost)
+
 
 PRICES: Final = np.arange(11) * 0.15
 """In multiples of what a microsecond earns on average."""
@@ -29,7 +145,7 @@ ROUNDING: Final = 1e-9
 SCALE: Final = 0.8
 FIRST: Final = 0.65
 BESIDE: Final = 0.8
-"""Of :class:`~gpusched_env.planning.fluid_tables.Model`, as measured for ``plan``."""
+"""Of :class:`~gpusched_env.planning.fluid.Model`, as measured for ``plan``."""
 
 _RNG = np.random.default_rng(20242)
 GAPS: Final = _RNG.standard_exponential((FUTURES, 2 * ARRIVALS))
@@ -80,8 +196,8 @@ def worth_a_us(tenants: Floats, pairs: Floats, exponent: float, rejects: bool = 
 
     Args:
         tenants: shape ``(tenants, len(FluidTenant))``. 0 for more than the model holds
-            (:data:`~gpusched_env.planning.futures.MOST`), and where nobody with an objective sends jobs by a rate.
-        pairs, exponent, rejects: of :class:`~gpusched_env.planning.fluid_tables.Model`.
+            (:data:`~gpusched_env.planning.outlook.MOST`), and where nobody with an objective sends jobs by a rate.
+        pairs, exponent, rejects: of :class:`~gpusched_env.planning.fluid.Model`.
     """
     with_slo = tenants[:, FluidTenant.SLO_US] < math.inf
     senders = tenants.copy()

@@ -1,6 +1,14 @@
-"""What the plan of all jobs says of each tenant's, as a host can work it out in microseconds.
+"""Which jobs can all be in time and are worth most (Lawler and Moore's dynamic programme), and what that plan says
+of each tenant's.
 
-Which jobs can be in time together (:mod:`gpusched_env.planning.on_time`) is no function of one job, and hard to
+J. M. Moore, *An n Job, One Machine Sequencing Algorithm for Minimizing the Number of Late Jobs* (Management Science
+1968); E. L. Lawler, J. M. Moore, *A Functional Equation and Its Application to Resource Allocation and Sequencing
+Problems* (Management Science 1969) for jobs of different weights. Jobs that are to be in time go by deadline; of the
+partial plans that are done at a time only those count that are worth more than every plan that is done before.
+
+The scheduler ``moore`` asks it, and observations show what it says (:mod:`gpusched_env.envs.extra_columns`).
+
+Which jobs can be in time together (:mod:`gpusched_env.planning.plans`) is no function of one job, and hard to
 learn. A scheduler could do no better than such a plan if nothing came any more and the GPU did one job at a time at
 the profiled speed.
 """
@@ -15,13 +23,76 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.planning import on_time
-from gpusched_env.planning.in_order import add_late_before
-from gpusched_env.planning.on_time import MOST_JOBS, worth_most
+from gpusched_env.planning.fluid import add_late_before
 from gpusched_env.planning.outlook import Outlook
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
 
 Floats = NDArray[np.float64]
+
+FRONT: Final = 256
+"""Partial plans that go on, those that are done first: with fewer jobs than nine all of them."""
+MOST_JOBS: Final = 52
+"""Jobs that are looked at, the first ones that are given: a plan is the bits of a whole number in floating point."""
+ON_TIME_SCRATCH: Final = (7, FRONT)
+"""Shape of what :func:`worth_most` works in: the order of jobs; of plans when they are done, what they are worth, and
+which jobs are in them, before and after a job."""
+
+
+@cached()
+def worth_most(deadline_us: Floats, machine_us: Floats, alone_us: Floats, value: Floats, scratch: Floats) -> int:
+    """The jobs of the best plan; of plans worth the same, of the one that is done first.
+
+    Args:
+        deadline_us: shape ``(jobs,)``, from now on. Of equal ones the first goes first.
+        machine_us: what each takes of the machine.
+        alone_us: what each takes at least; one that would be late alone is in no plan.
+        value: what each is worth in time; one of 0 or less is in no plan.
+        scratch: of shape :data:`ON_TIME_SCRATCH`, written.
+
+    Returns:
+        bit ``k`` is set if job ``k`` is in the plan.
+    """
+    jobs = min(deadline_us.size, MOST_JOBS)
+    order = scratch[0]
+    for job in range(jobs):
+        place = job
+        while place > 0 and deadline_us[int(order[place - 1])] > deadline_us[job]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = job
+    # Of the plans without any job.
+    now, then = 1, 4
+    scratch[1, 0], scratch[2, 0], scratch[3, 0] = 0.0, 0.0, 0.0
+    size = 1
+    for k in range(jobs):
+        job = int(order[k])
+        if value[job] <= 0.0 or alone_us[job] > deadline_us[job]:
+            continue
+        done, worth, plan = scratch[now], scratch[now + 1], scratch[now + 2]
+        # Both lists go by when they are done: plans without the job, and plans with it that are in time.
+        without, with_it, filled = 0, 0, 0
+        best = -1.0
+        while filled < FRONT:
+            longer = with_it < size and done[with_it] + machine_us[job] <= deadline_us[job]
+            if without == size and not longer:
+                break
+            if longer and without < size:
+                later = done[with_it] + machine_us[job] - done[without]
+                longer = later < 0.0 or (later == 0.0 and worth[with_it] + value[job] > worth[without])
+            if longer:
+                at, of, jobs_in = done[with_it] + machine_us[job], worth[with_it] + value[job], plan[with_it] + 2.0**job
+                with_it += 1
+            else:
+                at, of, jobs_in = done[without], worth[without], plan[without]
+                without += 1
+            if of > best:
+                scratch[then, filled], scratch[then + 1, filled], scratch[then + 2, filled] = at, of, jobs_in
+                best = of
+                filled += 1
+        now, then = then, now
+        size = filled
+    return int(scratch[now + 2, size - 1])
+
 
 NOBODY: Final = -1
 """In place of a tenant's row."""
@@ -31,12 +102,12 @@ KEPT_DEAR: Final = 0.0
 KEPT: Final = 1.0
 BEST_EFFORT: Final = 2.0
 UNKEPT: Final = 3.0
-"""Of :attr:`Plan.CLASS`; where nothing can be rejected, the last two the other way round."""
-SCRATCH: Final = (on_time.SCRATCH[0] + 5, on_time.SCRATCH[1])
+"""Of :attr:`PlanColumn.CLASS`; where nothing can be rejected, the last two the other way round."""
+SCRATCH: Final = (ON_TIME_SCRATCH[0] + 5, ON_TIME_SCRATCH[1])
 """Shape of what :func:`plan_oldest` works in: behind that of a plan, figures of jobs."""
 
 
-class Plan(enum.IntEnum):
+class PlanColumn(enum.IntEnum):
     """Columns of what is found: a row a tenant, about its oldest job unless it says otherwise."""
 
     EARNS = 0
@@ -77,7 +148,7 @@ class Plan(enum.IntEnum):
 
 def plan_view(view: View, outlook: Outlook) -> Floats:
     """The plan of a view, shape ``(tenants, len(Plan))``."""
-    found = np.zeros((len(view.tenants), len(Plan)))
+    found = np.zeros((len(view.tenants), len(PlanColumn)))
     tables = view.jobs.array, view.tenants.array, oldest_of(view)
     plan_oldest(*tables, view.time_us, outlook, np.empty(SCRATCH), found)
     return found
@@ -140,7 +211,7 @@ def plan_oldest(
     """Write the plan of all jobs.
 
     Args:
-        jobs, tenants: a View's tables; of the jobs the first :data:`~gpusched_env.planning.on_time.MOST_JOBS` count.
+        jobs, tenants: a View's tables; of the jobs the first :data:`~gpusched_env.planning.plans.MOST_JOBS` count.
         oldest: by tenant its oldest pending launch, a row of a View's table; ``ID`` -1: none.
         time_us: the present.
         outlook: of the tenants; here it says what a microsecond is worth and whether jobs can be rejected.
@@ -151,11 +222,13 @@ def plan_oldest(
     count = tenants.shape[0]
     mean = mean_earned(tenants)
     for tenant in range(count):
-        out[tenant, Plan.DEADLINE_US] = math.inf
-        out[tenant, Plan.GIVEN_UP] = NOTHING
-        out[tenant, Plan.HAS_SLO] = 1.0 if tenants[tenant, TenantColumn.SLO_US] < math.inf else 0.0
-        out[tenant, Plan.CLASS] = BEST_EFFORT if outlook.rejects else UNKEPT
-        out[tenant, Plan.EARNS] = tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US] / mean
+        out[tenant, PlanColumn.DEADLINE_US] = math.inf
+        out[tenant, PlanColumn.GIVEN_UP] = NOTHING
+        out[tenant, PlanColumn.HAS_SLO] = 1.0 if tenants[tenant, TenantColumn.SLO_US] < math.inf else 0.0
+        out[tenant, PlanColumn.CLASS] = BEST_EFFORT if outlook.rejects else UNKEPT
+        out[tenant, PlanColumn.EARNS] = (
+            tenants[tenant, TenantColumn.WEIGHT] / tenants[tenant, TenantColumn.ALONE_US] / mean
+        )
     rows = min(jobs.shape[0], MOST_JOBS)
     due_us, left_us, needs_us = scratch[-5, :rows], scratch[-4, :rows], scratch[-3, :rows]
     value, dear_value = scratch[-2, :rows], scratch[-1, :rows]
@@ -173,31 +246,31 @@ def plan_oldest(
     for k in range(rows - 1, -1, -1):
         tenant = int(jobs[k, JobColumn.TENANT])
         if plan >> k & 1:
-            out[tenant, Plan.KEPT_US] += left_us[k]
+            out[tenant, PlanColumn.KEPT_US] += left_us[k]
         else:
-            out[tenant, Plan.LOST] += value[k]
+            out[tenant, PlanColumn.LOST] += value[k]
         if dear >> k & 1:
             last_kept = tenant
         elif jobs[k, JobColumn.REJECTABLE] > 0.0 and (last_kept == tenant or left_us[k] > due_us[k]):
-            out[tenant, Plan.GIVEN_UP] = jobs[k, JobColumn.JOB]
+            out[tenant, PlanColumn.GIVEN_UP] = jobs[k, JobColumn.JOB]
     for k in range(rows):
         tenant = int(jobs[k, JobColumn.TENANT])
-        if out[tenant, Plan.PRESENT] > 0.0:
+        if out[tenant, PlanColumn.PRESENT] > 0.0:
             continue
-        out[tenant, Plan.PRESENT] = 1.0
-        out[tenant, Plan.DEADLINE_US] = jobs[k, JobColumn.DEADLINE_US]
-        out[tenant, Plan.LEFT_US] = left_us[k]
-        out[tenant, Plan.KEPT] = 1.0 if plan >> k & 1 else 0.0
-        out[tenant, Plan.KEPT_DEAR] = 1.0 if dear >> k & 1 else 0.0
+        out[tenant, PlanColumn.PRESENT] = 1.0
+        out[tenant, PlanColumn.DEADLINE_US] = jobs[k, JobColumn.DEADLINE_US]
+        out[tenant, PlanColumn.LEFT_US] = left_us[k]
+        out[tenant, PlanColumn.KEPT] = 1.0 if plan >> k & 1 else 0.0
+        out[tenant, PlanColumn.KEPT_DEAR] = 1.0 if dear >> k & 1 else 0.0
         if not outlook.rejects:
             as_urgent_as_those_behind(jobs, rows, k, plan, dear, out)
-        if out[tenant, Plan.KEPT] > 0.0:
-            out[tenant, Plan.CLASS] = KEPT_DEAR if out[tenant, Plan.KEPT_DEAR] > 0.0 else KEPT
+        if out[tenant, PlanColumn.KEPT] > 0.0:
+            out[tenant, PlanColumn.CLASS] = KEPT_DEAR if out[tenant, PlanColumn.KEPT_DEAR] > 0.0 else KEPT
         elif due_us[k] < math.inf:
-            out[tenant, Plan.CLASS] = UNKEPT if outlook.rejects else BEST_EFFORT
+            out[tenant, PlanColumn.CLASS] = UNKEPT if outlook.rejects else BEST_EFFORT
         for other in range(rows):
             if plan >> other & 1 and (due_us[other] < due_us[k] or (due_us[other] == due_us[k] and other < k)):
-                out[tenant, Plan.AHEAD_US] += left_us[other]
+                out[tenant, PlanColumn.AHEAD_US] += left_us[other]
 
 
 @called
@@ -208,8 +281,8 @@ def as_urgent_as_those_behind(jobs: Floats, rows: int, oldest: int, plan: int, d
         if int(jobs[row, JobColumn.TENANT]) != tenant:
             break
         if plan >> row & 1:
-            if out[tenant, Plan.KEPT] == 0.0:
-                out[tenant, Plan.DEADLINE_US] = jobs[row, JobColumn.DEADLINE_US]
-            out[tenant, Plan.KEPT] = 1.0
+            if out[tenant, PlanColumn.KEPT] == 0.0:
+                out[tenant, PlanColumn.DEADLINE_US] = jobs[row, JobColumn.DEADLINE_US]
+            out[tenant, PlanColumn.KEPT] = 1.0
         if dear >> row & 1:
-            out[tenant, Plan.KEPT_DEAR] = 1.0
+            out[tenant, PlanColumn.KEPT_DEAR] = 1.0

@@ -2,7 +2,7 @@
 
 Blocks last as long as profiles say, wherever they are. Those of the producer go first; a block of the consumer takes
 the slot that is free first, and holds it while it waits. Schedulers ask it, and observations show what it says
-(:mod:`gpusched_env.envs.tiles`).
+(:mod:`gpusched_env.envs.extra_columns`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BATCH_SCRATCH: Final = (WORKED_IN + 128, MOST)
 """For many environments, each with pairs of its own."""
 
 
-class Blocks(NamedTuple):
+class KernelBlocks(NamedTuple):
     """The blocks of a kernel on a GPU."""
 
     number: int
@@ -60,20 +60,22 @@ def charges_of(costs: TileCosts) -> Charges:
 
 
 @law
-def blocks_of(number: int, slots: int, duration_us: float) -> Blocks:
+def blocks_of(number: int, slots: int, duration_us: float) -> KernelBlocks:
     """Of a kernel that takes ``duration_us`` alone."""
-    return Blocks(number, slots, duration_us / -(-number // slots))
+    return KernelBlocks(number, slots, duration_us / -(-number // slots))
 
 
 @law
-def is_predictable(pair: Pair, producer: Blocks, consumer: Blocks) -> bool:
+def is_predictable(pair: Pair, producer: KernelBlocks, consumer: KernelBlocks) -> bool:
     """Whether a pair is small enough for :data:`SCRATCH`, and for the time of a decision."""
     tiles = max(pair.rows * pair.columns, pair.consumer_rows * pair.consumer_columns)
     return max(min(producer.slots, consumer.slots), tiles, producer.number, consumer.number) <= MOST
 
 
 @cached()
-def pair_us(pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, order: int, scratch: Floats) -> float:
+def pair_us(
+    pair: Pair, producer: KernelBlocks, consumer: KernelBlocks, charges: Charges, order: int, scratch: Floats
+) -> float:
     """From the start of the producer to the end of the consumer.
 
     The same pairs are asked for at every decision of an episode: what was found is remembered.
@@ -119,7 +121,7 @@ def _place_of(key: tuple[float, ...], places: int) -> int:
 
 @called
 def _simulated_us(
-    pair: Pair, producer: Blocks, consumer: Blocks, charges: Charges, order: int, scratch: Floats
+    pair: Pair, producer: KernelBlocks, consumer: KernelBlocks, charges: Charges, order: int, scratch: Floats
 ) -> float:
     """As :func:`pair_us`, block by block."""
     ordered = order != laws.NATIVE and pair.policy != laws.KERNEL
@@ -162,7 +164,7 @@ def _take(slots: Floats, until_us: float) -> None:
 
 @called
 def _run_producer(
-    pair: Pair, producer: Blocks, slots: Floats, there: Floats, taking_us: float, post_us: float, order: int
+    pair: Pair, producer: KernelBlocks, slots: Floats, there: Floats, taking_us: float, post_us: float, order: int
 ) -> float:
     """Fill ``slots`` with the producer's blocks, and write when each tile is there; gives when the last one is."""
     tiles = pair.rows * pair.columns

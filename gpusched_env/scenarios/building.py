@@ -15,33 +15,26 @@ import numpy as np
 from gpusched_env.data import read_recorded
 from gpusched_env.data.dependent_kernels import is_measured_chain, measured_chain
 from gpusched_env.data.parboil import is_parboil, parboil
-from gpusched_env.data.product_chains import is_product_chain, product_chain
+from gpusched_env.data.products import is_product_chain, product_chain
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.l2 import keeps
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.reading import LONGEST_US
 from gpusched_env.scenarios.adapting import with_profile_error, with_window
-from gpusched_env.scenarios.graph_profile import GraphProfile, graph_profile
-from gpusched_env.scenarios.host_speed import at_host_speed, check_host_speed
-from gpusched_env.scenarios.load import loaded as with_load
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.profiles import GraphProfile, ProfileError, graph_profile
 from gpusched_env.scenarios.program import Compiler, JobProgram, as_graph
 from gpusched_env.scenarios.scenario import Scenario
-from gpusched_env.scenarios.serving_engine import engine_of, steps_of
-from gpusched_env.scenarios.stream import Stream
-from gpusched_env.scenarios.stretch import slowed, stretched
-from gpusched_env.scenarios.tenant_program import TenantProgram, of_a_job
-from gpusched_env.workload.arrivals import Trace
+from gpusched_env.scenarios.tenant_program import Stream, TenantProgram, engine_of, mean_per_job, steps_of
+from gpusched_env.scenarios.variants import slowed_workload, stretched
+from gpusched_env.scenarios.variants import with_load as with_load
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.dependent import is_chain, random_chain
+from gpusched_env.workload.generated_names import is_irregular
 from gpusched_env.workload.idle_gpu import IdleGpu, Span
-from gpusched_env.workload.irregular.name import is_irregular
-from gpusched_env.workload.irregular.workload import irregular
-from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import KernelProfile, profile_kernel
-from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.traces.replay import Replay, replay_of
+from gpusched_env.workload.irregular_graphs import irregular
+from gpusched_env.workload.kernel import Kernel, KernelProfile, profile_kernel
+from gpusched_env.workload.tenant import Tenant, Trace, TraceReplay, replay_of
 from gpusched_env.workload.workload import OpKind, Workload, is_workload_path, read_workload
 
 
@@ -72,7 +65,7 @@ def build_problem(
             named = (workloads or {}).get(tenant.workload) or load_workload(tenant.workload)
         except InputError as error:
             raise InputError(f"scenario {scenario.name}: tenants[{row}].workload: {error}") from error
-        workload, done = carry_over(slowed(named, slower), gpu)
+        workload, done = carry_over(slowed_workload(named, slower), gpu)
         loaded.append(_as_launched(workload, tenant, gpu))
         if done is not None:
             carried.setdefault(tenant.workload, done)
@@ -161,7 +154,7 @@ def _as_launched(workload: Workload, tenant: Tenant, gpu: GpuSpec) -> Workload:
 def load_workload(name_or_path: str) -> Workload:
     """A shipped workload by name, one from a file (``.json`` or ``.json.gz``), a generated one
     (:mod:`gpusched_env.workload.irregular`, :mod:`gpusched_env.workload.dependent`,
-    :mod:`gpusched_env.data.product_chains`), or measured kernels by their parameters
+    :mod:`gpusched_env.data.products`), or measured kernels by their parameters
     (:mod:`gpusched_env.data.dependent_kernels`, :mod:`gpusched_env.data.parboil`)."""
     if is_irregular(name_or_path):
         return irregular(name_or_path)
@@ -181,7 +174,7 @@ def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, l2_recorded: bo
     return profile_kernel(kernel, recorded_on, gpu, l2_recorded=l2_recorded)
 
 
-def _replay(scenario: str, row: int, tenant: Tenant) -> Replay | None:
+def _replay(scenario: str, row: int, tenant: Tenant) -> TraceReplay | None:
     """What a tenant's arrivals play, if they are a trace."""
     if not isinstance(tenant.arrivals, Trace):
         return None
@@ -192,7 +185,7 @@ def _replay(scenario: str, row: int, tenant: Tenant) -> Replay | None:
 
 
 def _program(
-    tenant: Tenant, compiler: Compiler, gaps: list[list[float]], scenario: Scenario, replay: Replay | None
+    tenant: Tenant, compiler: Compiler, gaps: list[list[float]], scenario: Scenario, replay: TraceReplay | None
 ) -> TenantProgram:
     check_host_speed(tenant)
     workload, variation = compiler.workload, scenario.variation
@@ -221,8 +214,8 @@ def _program(
         host_spread=tuple(t / median for t in workload.iteration_us)
         if variation and tenant.host_us is None
         else (1.0,),
-        alone_us=of_a_job(engine, alone),
-        answer_us=of_a_job(engine, alone, answered=True),
+        alone_us=mean_per_job(engine, alone),
+        answer_us=mean_per_job(engine, alone, answered=True),
         engine=engine,
         replay=replay,
         footprint_bytes=workload.footprint_bytes,
@@ -244,3 +237,56 @@ def _in_l2(workload: Workload, jobs: list[JobProgram], compiler: Compiler) -> tu
     kernels = [part for job in jobs for op in job for part in (op.nodes or (op,)) if part.kind is OpKind.KERNEL]
     brought = sum(compiler.profiles[part.identity].brought_bytes * part.scale for part in kernels) / len(jobs)
     return True, min(1.0, workload.footprint_bytes / brought) if brought > 0.0 else 1.0
+
+
+def check_host_speed(tenant: Tenant) -> None:
+    """Whether a tenant has one host speed, and host times that it can be the speed of.
+
+    Raises:
+        InputError: it has more than one, or one besides a launch as a graph.
+    """
+    given = [name for name in ("iteration_us", "host_us") if getattr(tenant, name) is not None]
+    if given and tenant.launch == "graph":
+        raise InputError(
+            f"tenant {tenant.name}: {given[0]} is {getattr(tenant, given[0]):g}, but launch is graph, which has no "
+            f"host times to set; leave {given[0]} out, or set launch to eager"
+        )
+    if len(given) > 1:
+        raise InputError(
+            f"tenant {tenant.name}: iteration_us is {tenant.iteration_us:g} and host_us is {tenant.host_us:g}, but "
+            "either says how fast the host is; leave one out"
+        )
+
+
+def at_host_speed(job: JobProgram, tenant: Tenant, gpu: IdleGpu) -> JobProgram:
+    """A job's program with the host of ``tenant`` (:func:`check_host_speed`).
+
+    Raises:
+        InputError: an ``iteration_us`` that no host speed gives.
+    """
+    if tenant.iteration_us is not None:
+        job = job.with_host_times(_host_scale(job, tenant, gpu))
+    if tenant.host_us is not None:
+        job = job.with_launch_times(tenant.host_us)
+    return job
+
+
+def _host_scale(job: JobProgram, tenant: Tenant, gpu: IdleGpu) -> float:
+    """The factor on host times with which an iteration alone takes its ``iteration_us`` (0 if it takes longer)."""
+    threads = job.by_thread()
+
+    def alone(scale: float) -> float:
+        return gpu.play(threads, scale).host_us
+
+    iteration_us = tenant.iteration_us or 0.0
+    high = 1.0
+    if alone(high) < iteration_us and not any(op.host_us > 0.0 for op in job):
+        raise InputError(
+            f"tenant {tenant.name}: iteration_us is {iteration_us:g}, but workload {tenant.workload} has no host times "
+            f"to stretch: an iteration takes {alone(high):g} us at any host speed"
+        )
+    if alone(0.0) >= iteration_us:
+        return 0.0
+    while alone(high) < iteration_us:
+        high *= 2.0
+    return gpu.host_scales(threads, iteration_us, 0.0, high)[0]

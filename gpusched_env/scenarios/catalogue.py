@@ -1,25 +1,129 @@
-"""The page about scenarios, generated from their files."""
+"""The page about scenarios, generated from their files.
+
+Generated workloads stand beside the recorded ones that they follow.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import textwrap
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
-from gpusched_env.scenarios.generated import generated_section
-from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.data import read_recorded
+from gpusched_env.scenarios.profiles import ProfileError
 from gpusched_env.scenarios.scenario import Reward, Scenario, load_scenario, scenario_names
 from gpusched_env.scenarios.variants import variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
-from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes, Trace
-from gpusched_env.workload.batching import Batching
-from gpusched_env.workload.irregular.name import IrregularGraph
-from gpusched_env.workload.lengths import Geometric, Lognormal, Recorded, Values
-from gpusched_env.workload.tenant import Tenant
-from gpusched_env.workload.traces.tables import DATES, TABLES, Table
+from gpusched_env.workload.generated_names import IrregularGraph
+from gpusched_env.workload.irregular_graphs import irregular
+from gpusched_env.workload.memory import GraphFigures, graph_figures
+from gpusched_env.workload.requests import DATES, TABLES, TraceFormat
+from gpusched_env.workload.serving import Batching, Geometric, ListedLengths, Lognormal, RecordedLengths
+from gpusched_env.workload.tenant import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes, Tenant, Trace
+
+RECORDED: Final = {
+    "physics": (
+        "bodies6_step_b2048",
+        "bodies9_step_b2048",
+        "bodies11_step_b2048",
+        "bodies20_step_b2048",
+        "physics_step_b4096",
+    ),
+    "dynamic": (
+        "condconv_b0_infer_b1",
+        "dynamic_routing_infer_b4",
+        "dynamic_routing_input0_b4",
+        "dynamic_routing_input1_b4",
+        "dynamic_routing_input2_b4",
+        "instanas_infer_b1",
+    ),
+    "static": (
+        "amoebanet_infer_b1",
+        "bert_infer_b1_s128",
+        "lstm_infer_b16_t50",
+        "mobilenetv3_infer_b1",
+        "nasnetalarge_infer_b1",
+        "randwire_infer_b1",
+        "resnet50_infer_b1",
+    ),
+}
+"""Workloads whose kernels' memory was recorded, by class."""
+FAMILIES: Final = {"physics": ("physics",), "dynamic": ("dynamic",), "static": ("cells", "wired")}
+"""Families that follow a class."""
+SEEDS: Final = 32
+COLUMNS: Final = {
+    "kernels": ".0f",
+    "depth": ".2f",
+    "parallelism": ".2f",
+    "small": ".2f",
+    "blocks": ".0f",
+    "duration_us": ".1f",
+    "long_us": ".1f",
+    "segments": ".1f",
+}
+"""Figures of the table, and how they are written."""
+
+GENERATED_INTRODUCTION = """\
+`irregular(family=physics,seed=3)` stands wherever a workload's name does: in scenario files, in sets to train on and
+in `--set 'tenants.a.workload=irregular(family=physics,seed=3)'`. Such a workload is a random graph of kernels of one of
+the kinds that were recorded, with the memory that each reads and writes, the same for a seed wherever it is made. In
+YAML it is quoted where commas mean something: `{workload: "irregular(family=physics,seed=3)"}`. A tenant's `host_us`
+says how fast its host launches; without, it is as slow as PyTorch's.
+
+`chain(seed=3)` is two to four matrix products in a row, each of which needs the tiles of the one before, with grids and
+durations in the range of [cuSync's](cusync.md), made for a V100 (`gpu=a100-sxm` for another). With
+`kind=convolutions` it is two or four equal convolutions, and with `count=8` eight chains, of which each job is one. A
+scenario whose `commands` have `synchronise` lets schedulers run them beside each other. The kernels that cuSync was
+measured on have names, too, with the grids and times of its baseline: `mlp(model=gpt3_v100,tokens=1024)` (or
+`llama_v100`, or either on an `a100`), `attention(model=gpt3_v100,tokens=512)` (`keys=1024` for as many from before) and
+`convolutions(network=resnet38_v100,channels=64,batch=1)` (or `vgg19_v100`). A size that was not measured is refused
+with those that were.
+
+`products(seed=3)` is a chain of products in the tiles and slices that are quickest alone, which a scenario whose
+`commands` have `reshape` lets schedulers change: their kernels have up to three *forms* each. Times are those of a
+law that is fitted to cuSync's products on a V100 and an A100, and at most 3 % off in the median. With `among=6` each
+is issued as one of the six quickest: libraries do not always find the quickest. With `forms=true` the products of
+`mlp(...)` have forms, too; as they were measured they take what was measured.
+
+From the smallest to the largest figure of a workload: kernels; depth, the share of them in the longest chain;
+parallelism, the sum of durations over the critical path; the share of small kernels, of at most 40 blocks; medians of
+blocks and of durations, their 95th percentile (microseconds); segments that a kernel reads and writes on average.
+"""
+
+
+@functools.cache
+def generated_figures(family: str) -> tuple[GraphFigures, ...]:
+    """Figures of the first :data:`SEEDS` workloads of a family."""
+    return tuple(graph_figures(irregular(f"irregular(family={family},seed={seed})")) for seed in range(SEEDS))
+
+
+@functools.cache
+def recorded_figures(kind: str) -> tuple[GraphFigures, ...]:
+    """Figures of the recorded workloads of a class."""
+    return tuple(graph_figures(read_recorded(name)) for name in RECORDED[kind])
+
+
+def generated_section() -> list[str]:
+    """What generated workloads are, and how they compare, as lines of Markdown."""
+    lines = [GENERATED_INTRODUCTION, f"| workloads | {' | '.join(COLUMNS)} |", f"|---|{'---|' * len(COLUMNS)}"]
+    for kind, families in FAMILIES.items():
+        recorded = recorded_figures(kind)
+        lines.append(_row(f"{len(recorded)} recorded, {kind}", recorded))
+        lines += [_row(f"`{family}`, seeds 0 to {SEEDS - 1}", generated_figures(family)) for family in families]
+    return [*lines, ""]
+
+
+def _row(label: str, figures: tuple[GraphFigures, ...]) -> str:
+    cells = []
+    for name, form in COLUMNS.items():
+        values = [getattr(row, name) for row in figures]
+        cells.append(f"{min(values):{form}} to {max(values):{form}}")
+    return f"| {label} | {' | '.join(cells)} |"
+
 
 SETS: tuple[SetName, ...] = ("train", "held_out")
 
@@ -117,7 +221,7 @@ workload_sets:
 Training draws a variant for each episode; evaluation runs each held-out one:
 
 ```python
-from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.profiles import ProfileError
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 
@@ -130,7 +234,7 @@ for variant in scenario_variants(scenario, "held_out"):
 """
 
 
-def document() -> str:
+def scenarios_page() -> str:
     """The whole page as Markdown."""
     parts = ["# Scenarios", ""]
     parts += ["<!-- Generated by `python -m gpusched_env.experiments.reference`; do not edit. -->", ""]
@@ -151,7 +255,7 @@ def document() -> str:
         *_fields("A serving engine: `batching` of a tenant ([how it serves](continuous-batching.md))", Batching),
     ]
     parts += ["**Lengths** of prompts and answers, by `kind`:", ""]
-    parts += [f"- {_kind(drawn)}" for drawn in (Values, Lognormal, Geometric, Recorded)]
+    parts += [f"- {_kind(drawn)}" for drawn in (ListedLengths, Lognormal, Geometric, RecordedLengths)]
     parts += ["", TRACES, "| from | file | time | lengths |", "|---|---|---|---|", *map(_format, TABLES), DOCUMENTS]
     parts += ["", *_fields("The reward: weights of the cost terms", Reward)]
     parts += _fields("The profiles that schedulers and agents are told", ProfileError)
@@ -207,7 +311,7 @@ def _kind(process: type) -> str:
     return f"`{tag}`{fields}: {_one_line(inspect.getdoc(process) or '')}"
 
 
-def _format(table: Table) -> str:
+def _format(table: TraceFormat) -> str:
     """A row of the formats of traces."""
     unit = "dates with a time of day" if table.unit == DATES else table.unit
     either = ", either or none" if table.own else ""

@@ -1,7 +1,7 @@
 """What a scheduler may know before an episode: the GPU, the tenants, kernel profiles, and what it may do.
 
 Never the truth of the episode: no actual durations, no profiles without the scenario's error, no arrivals, no seed.
-A scheduler that is to have those asks for them by name (:class:`gpusched_env.scheduling.scheduler.Clairvoyant`).
+A scheduler that is to have those asks for them by name (:class:`gpusched_env.scheduling.contract.Clairvoyant`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.demand import JobDemand, job_demand
-from gpusched_env.scenarios.graph_profile import GraphProfile
+from gpusched_env.scenarios.launching import KernelWindow
+from gpusched_env.scenarios.profiles import GraphProfile, JobDemand, job_demand
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
-from gpusched_env.scenarios.stream import Mask
-from gpusched_env.scenarios.tenant_program import of_a_job
-from gpusched_env.scenarios.window import KernelWindow
-from gpusched_env.workload.profile import KernelProfile
+from gpusched_env.scenarios.tenant_program import Mask, mean_per_job
+from gpusched_env.workload.kernel import KernelProfile
 
 if TYPE_CHECKING:
     from gpusched_env.scenarios.problem import Problem
@@ -132,7 +130,7 @@ class TenantKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What :meth:`gpusched_env.scheduling.scheduler.Scheduler.reset` gets."""
+    """What :meth:`gpusched_env.scheduling.contract.Scheduler.reset` gets."""
 
     name: str
     """Of the scenario, or of a variant of it (``<scenario>-held_out-0``)."""
@@ -219,7 +217,7 @@ def _tenant(program: TenantProgram, problem: Problem) -> TenantKnowledge:
         weight=tenant.weight,
         slo_us=math.inf if tenant.slo_us is None else tenant.slo_us,
         alone_us=program.answer_us,
-        device_us=of_a_job(program.engine, [float(np.nansum(durations[ops])) for ops in launched], answered=True),
+        device_us=mean_per_job(program.engine, [float(np.nansum(durations[ops])) for ops in launched], answered=True),
         jobs_a_us=program.jobs_a_us,
         kernels=tuple(sorted({identity for ops in launched for identity in ops})),
         demand=job_demand(program, problem.profiled, durations, problem.gpu),

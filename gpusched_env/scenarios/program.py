@@ -15,12 +15,22 @@ import msgspec
 
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.hardware.timing import host_copy_us
-from gpusched_env.workload.events import Marks, Ref
-from gpusched_env.workload.profile import KernelProfile
-from gpusched_env.workload.tiling import check_tiles
-from gpusched_env.workload.workload import DEVICE_OPS, GraphNode, Op, OpKind, Segment, TileNeeds, Variant, Workload
+from gpusched_env.workload.dependent import check_tiles
+from gpusched_env.workload.kernel import KernelProfile
+from gpusched_env.workload.workload import (
+    DEVICE_OPS,
+    GraphNode,
+    Marks,
+    Op,
+    OpKind,
+    Ref,
+    Segment,
+    TileNeeds,
+    Variant,
+    Workload,
+)
 
-ITS_ROW: Final = TileNeeds()
+NEEDS_BY_ROW: Final = TileNeeds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ class HostOp:
     """The number by which operations of its job wait for it; -1: none does."""
     tiles: int = -1
     """The mark of the kernel whose tiles it needs, which is one of ``after``; -1: none."""
-    needs: TileNeeds = ITS_ROW
+    needs: TileNeeds = NEEDS_BY_ROW
     """What its tiles need of that kernel's."""
     children: tuple[ChildOp, ...] = ()
     nodes: tuple[NodeOp, ...] = ()

@@ -20,19 +20,18 @@ from msgspec import Meta
 from gpusched_env.data import recorded_names
 from gpusched_env.data.dependent_kernels import is_measured_chain, measured_of
 from gpusched_env.data.parboil import is_parboil, parboil_of
-from gpusched_env.data.product_chains import is_product_chain, product_chain_of
+from gpusched_env.data.products import is_product_chain, product_chain_of
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import Duration, FileName, Time, checked, parse_yaml, read_text
 from gpusched_env.scenarios.games import GAMES
-from gpusched_env.scenarios.profile_error import ProfileError
-from gpusched_env.scenarios.window import KernelWindow
+from gpusched_env.scenarios.launching import KernelWindow
+from gpusched_env.scenarios.profiles import ProfileError
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
-from gpusched_env.workload.arrivals import Trace
 from gpusched_env.workload.cores.spec import CpuCores, problem_with_cores
 from gpusched_env.workload.dependent import chain_of, is_chain
-from gpusched_env.workload.irregular.name import irregular_graph, is_irregular
-from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.generated_names import irregular_graph, is_irregular
+from gpusched_env.workload.tenant import Tenant, Trace
 from gpusched_env.workload.workload import is_workload_path
 
 CommandName = Literal["launch", "preempt", "partition", "reject", "synchronise", "reshape", "throttle", "budget"]
@@ -101,10 +100,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     al., GPUColo, ICDCS 2024). 0: a partition is of launches, and may change between two."""
     stretch: Annotated[float, Meta(ge=1, le=1000)] = 1.0
     """Slow motion: kernels with their traffic, copies, host times, arrivals, objectives and the horizon take so many
-    times as long; latencies of the GPU and decisions do not (:mod:`gpusched_env.scenarios.stretch`)."""
+    times as long; latencies of the GPU and decisions do not (:mod:`gpusched_env.scenarios.variants`)."""
     load: Annotated[float, Meta(gt=0, le=100)] = 1.0
     """Jobs arrive so many times as often: a factor on the rates of arrivals, under which periods and think times shrink
-    (:mod:`gpusched_env.scenarios.load`)."""
+    (:mod:`gpusched_env.scenarios.variants`)."""
     commands: tuple[CommandName, ...] = ("launch",)
     """What a scheduler may do besides waiting. An environment's agent launches, unless it is asked for more."""
     stream_priorities: tuple[Annotated[int, Meta(le=0)], ...] = (0, -1)

@@ -15,14 +15,13 @@ from gpusched_env.scenarios.adapting import (
     masked_streams,
     opened_graphs,
     persistent_threads,
+    stream_k,
     with_window,
 )
-from gpusched_env.scenarios.capture import Capture
+from gpusched_env.scenarios.launching import Capture, KernelWindow
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
-from gpusched_env.scenarios.stream import Mask
-from gpusched_env.scenarios.stream_k import stream_k
-from gpusched_env.scenarios.window import KernelWindow
+from gpusched_env.scenarios.tenant_program import Mask
 from gpusched_env.workload.cores.spec import CpuCores
 
 Graphs = Literal["units", "opened"]
@@ -61,15 +60,15 @@ class SetUp:
     """All kernels are tasks of one that stays on the GPU (persistent threads); to get one takes so long (>= 0)."""
     stream_k: bool = False
     """Matrix products whose tiles others need, or that need tiles, are divided evenly between all slots
-    (:mod:`gpusched_env.scenarios.stream_k`)."""
+    (:mod:`gpusched_env.scenarios.adapting`)."""
     masks: bool = False
     """The SMs of a launch are written into the launch, by no interface that the driver documents: confining takes no
     host time (Bakita and Anderson, *Hardware Compute Partitioning on NVIDIA GPUs*, RTAS 2023)."""
     streams: Callable[[Scenario, GpuSpec], Sequence[Mask | None]] | None = None
     """Of a scenario and the GPU, streams of the scheduler's own instead of the scenario's: the SMs of each
-    (:attr:`Stream.mask <gpusched_env.scenarios.stream.Stream.mask>`), or ``None``. They are allocated beforehand: what
-    is launched into one is confined at no cost, but where a launch waits for one of another stream that costs
-    ``event_latency_us``."""
+    (:attr:`Stream.mask <gpusched_env.scenarios.tenant_program.Stream.mask>`), or ``None``. They are allocated
+    beforehand: what is launched into one is confined at no cost, but where a launch waits for one of another stream
+    that costs ``event_latency_us``."""
     rho: float | None = None
     """How throttled processes on the CPU's cores are charged (:attr:`CpuCores.rho
     <gpusched_env.workload.cores.spec.CpuCores.rho>`, 0 to 1000): 0 is CFS, 1 and 3 are TFS-1 and TFS-3."""

@@ -9,10 +9,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from gpusched_env.reading import Duration, Time
-from gpusched_env.workload.arrivals import ArrivalProcess
-from gpusched_env.workload.batching import Batching
 from gpusched_env.workload.cores.spec import CpuCores, Process
-from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.serving import Batching
+from gpusched_env.workload.tenant import ArrivalProcess, Tenant
 
 SetName = Literal["train", "held_out"]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.scheduling.cores import CoreColumn
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 
 P, R, T, J, C = PendingColumn, RunningColumn, TenantColumn, JobColumn, CoreColumn
@@ -26,7 +26,7 @@ TRUTH: Final = "truth"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KnownPart:
     """A part of what is known. What belongs to several parts is read by who reads all of them."""
 
     meaning: str
@@ -40,15 +40,15 @@ class Part:
     """Fields of :class:`~gpusched_env.scenarios.knowledge.KernelKnowledge`."""
 
 
-PARTS: Final[dict[str, Part]] = {
-    "priorities": Part("urgencies of tenants", (P.PRIORITY, R.PRIORITY, T.PRIORITY), of_tenants=("priority",)),
-    "weights": Part("weights of tenants in the cost", (T.WEIGHT,), of_tenants=("weight",)),
-    "objectives": Part(
+PARTS: Final[dict[str, KnownPart]] = {
+    "priorities": KnownPart("urgencies of tenants", (P.PRIORITY, R.PRIORITY, T.PRIORITY), of_tenants=("priority",)),
+    "weights": KnownPart("weights of tenants in the cost", (T.WEIGHT,), of_tenants=("weight",)),
+    "objectives": KnownPart(
         "objectives of tenants, deadlines of jobs",
         (P.DEADLINE_US, R.DEADLINE_US, T.SLO_US, J.DEADLINE_US),
         of_tenants=("slo_us",),
     ),
-    "requests": Part(
+    "requests": KnownPart(
         "which request a kernel belongs to, when requests arrive and end",
         (
             P.JOB, P.JOB_ARRIVED_US, P.JOB_LEFT_US, R.JOB, T.JOBS_WAITING, T.JOBS_DONE, T.OLDEST_ARRIVED_US,
@@ -56,7 +56,7 @@ PARTS: Final[dict[str, Part]] = {
         ),
         ("jobs",),
     ),
-    "profiles": Part(
+    "profiles": KnownPart(
         "profiled durations of kernels, gaps and requests",
         (
             P.PROFILED_US, P.PROFILED_GAP_US, P.JOB_LEFT_US, P.QUEUED_US, P.BETWEEN_US, R.PROFILED_US, T.ALONE_US,
@@ -65,14 +65,14 @@ PARTS: Final[dict[str, Part]] = {
         of_tenants=("alone_us", "device_us"),
         of_kernels=("duration_us", "gap_us"),
     ),
-    "rates": Part("mean rates of arrivals", (T.JOBS_A_US,), of_tenants=("jobs_a_us",)),
-    "demands": Part(
+    "rates": KnownPart("mean rates of arrivals", (T.JOBS_A_US,), of_tenants=("jobs_a_us",)),
+    "demands": KnownPart(
         "profiled shares of issue slots and DRAM bandwidth; what a job asks of the GPU",
         (P.PROFILED_ISSUE, P.PROFILED_DRAM, R.PROFILED_ISSUE, R.PROFILED_DRAM),
         of_tenants=("demand",),
         of_kernels=("issue", "dram"),
     ),
-    "shapes": Part(
+    "shapes": KnownPart(
         "blocks of kernels, their threads, and how many an SM holds",
         (
             P.BLOCKS, P.THREADS, P.BLOCKS_PER_SM, P.SMS, P.ROWS, P.COLUMNS, P.SLICES, R.BLOCKS, P.FORMS,
@@ -82,7 +82,7 @@ PARTS: Final[dict[str, Part]] = {
         ),
         of_kernels=("grid", "block", "registers", "shared_bytes", "blocks", "threads", "blocks_per_sm", "sms", "forms"),
     ),
-    "completions": Part(
+    "completions": KnownPart(
         "what is launched and unfinished, at every instant",
         (
             T.KERNELS_LAUNCHED, T.LAST_END_US, T.LAUNCHED_LEFT_US, T.RUNNING_LEFT_US, P.QUEUED_US, P.BETWEEN_US,
@@ -90,7 +90,7 @@ PARTS: Final[dict[str, Part]] = {
         ),
         ("running",),
     ),
-    "progress": Part(
+    "progress": KnownPart(
         "how far launched kernels are: started, elapsed, blocks on SMs; busy SMs and occupancy",
         (
             R.STARTED, R.STARTED_US, R.ELAPSED_US, R.PREEMPTING, R.PREEMPTIBLE, R.BLOCKS_WAITING, R.BLOCKS_RESIDENT,
@@ -98,7 +98,7 @@ PARTS: Final[dict[str, Part]] = {
         ),
         ("busy_sms", "occupancy", "dram"),
     ),
-    "dependencies": Part(
+    "dependencies": KnownPart(
         "what pending launches wait for, whose tiles they need, and how many wait for them",
         (
             P.UPSTREAM, P.DEPENDENTS, P.QUEUED_US, P.BETWEEN_US, P.PRODUCER, P.NEEDS,
@@ -106,7 +106,7 @@ PARTS: Final[dict[str, Part]] = {
         ),
         ("dependencies",),
     ),
-    "cores": Part(
+    "cores": KnownPart(
         "CPU cores beside the GPU: tasks, misses, throttled time, and whose lock counts",
         (
             C.TASKS, C.LOCKED, C.MISSES, C.LAST_MISSES, C.THROTTLED, C.THROTTLED_US, C.MEMORY_US, C.COMPUTE_US,

@@ -1,22 +1,6 @@
 """The cost terms of a scenario: what rewards are differences of, and what an episode is charged.
 
-A reward over an interval is minus the growth of :func:`total_cost` over it, so that an episode's return
-is exactly minus the total cost at its end. The Gymnasium environments and the episode metrics both read
-their figures from here.
-
-At the end of an episode, what is left undone is charged as if it were done afterwards, one job after the other, each
-from its beginning and alone on the GPU:
-
-* Each job in the system adds the time of a job alone to its turnaround. The same goes for jobs of closed loops that
-  were never sent, for want of an answer (:func:`unsent_jobs`); these also miss their objective.
-* The energy is that of this time at the GPU's full power: no schedule draws more.
-* The makespan grows by that time, of tenants with a number of jobs.
-
-A rejected job has been charged the same when it was rejected, with the time until the horizon
-(:func:`gpusched_env.workload.host.reject`), and is not in the system any more.
-
-Otherwise work that does not complete before the horizon would be worth nothing, a tenant that waits for an answer
-before it asks again would cost least if it never got one, and the cheapest GPU would be an idle one.
+They are made of time integrals, accumulated exactly between events.
 """
 
 from __future__ import annotations
@@ -31,8 +15,56 @@ from numpy.typing import NDArray
 from gpusched_env.compiling import cached
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.costs import Costs
-from gpusched_env.workload.arrivals import ClosedLoop
+from gpusched_env.workload.tenant import ClosedLoop
+
+
+class Costs:
+    """Integrals over simulated time since the reset, without the charge for what is left undone at the end.
+
+    All rates are constant between events, so each integral is exact.
+    """
+
+    __slots__ = (
+        "arrived",
+        "busy_sm_us",
+        "completed",
+        "dram_bytes",
+        "energy_j",
+        "jobs_us",
+        "makespan_us",
+        "over",
+        "rejected",
+        "slo_misses",
+        "throttled_us",
+        "time_us",
+    )
+
+    def __init__(self, tenants: int) -> None:
+        self.time_us = 0.0
+        """Up to when the integrals run."""
+        self.over = False
+        """Whether the episode has ended: the workload is done, or the horizon is reached."""
+        self.arrived: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: jobs that have arrived."""
+        self.jobs_us: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: integral of the number of jobs in the system, and what rejected ones were charged (us)."""
+        self.slo_misses: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: jobs whose turnaround has exceeded the SLO, counted when it happens, and rejected ones."""
+        self.completed: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: completed jobs."""
+        self.rejected: NDArray[np.float64] = np.zeros(tenants)
+        """Per tenant: rejected jobs."""
+        self.makespan_us = 0.0
+        """Time during which the workload was not done, and that of rejected jobs alone."""
+        self.throttled_us = 0.0
+        """For which CPU cores stood because their budgets were spent, summed."""
+        self.energy_j = 0.0
+        """Integral of board power, and what rejected jobs were charged."""
+        self.busy_sm_us = 0.0
+        """Integral of the number of SMs with a resident block."""
+        self.dram_bytes = 0.0
+        """DRAM traffic."""
+
 
 COST_TERMS: Final = ("turnaround", "slowdown", "slo_miss", "energy", "makespan", "lost_progress", "throttled")
 """Names of the terms, which are the fields of :class:`~gpusched_env.scenarios.scenario.Reward`."""
@@ -41,7 +73,7 @@ Floats = NDArray[np.float64]
 
 
 class Sum(enum.IntEnum):
-    """Columns of what :func:`charge` is given of each tenant: of :class:`~gpusched_env.scheduling.costs.Costs`."""
+    """Columns of what :func:`charge` is given of each tenant: of :class:`~gpusched_env.scheduling.reward.Costs`."""
 
     JOBS_US = 0
     SLO_MISSES = enum.auto()
@@ -178,7 +210,7 @@ def charge(
 
     Args:
         sums: columns :class:`Sum`, shape ``(tenants, len(Sum))``.
-        energy_j, makespan_us, throttled_us: as in :class:`~gpusched_env.scheduling.costs.Costs`.
+        energy_j, makespan_us, throttled_us: as in :class:`~gpusched_env.scheduling.reward.Costs`.
         end_us: the present time.
         over: whether the episode has ended, so that what is left undone is charged.
         tenant_rates: columns :class:`Rate`, of at least as many rows.

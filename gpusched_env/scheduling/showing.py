@@ -69,7 +69,7 @@ Shown = View | Showing
 _SHOWINGS: weakref.WeakValueDictionary[int, Showing] = weakref.WeakValueDictionary()
 
 
-def read(place: tuple[int, int], name: str) -> Any:
+def read_field(place: tuple[int, int], name: str) -> Any:
     """A field of the device at a place, as it is there: to be copied before a scheduler gets it.
 
     Raises:
@@ -100,7 +100,7 @@ class LazyView(View):
     def __getattr__(self, name: str) -> Any:
         if name not in FIELDS:
             raise AttributeError(name)
-        value = read(self.__dict__["_place"], name)
+        value = read_field(self.__dict__["_place"], name)
         self.__dict__[name] = value = value.frozen() if FIELDS[name] else value
         return value
 

@@ -1,7 +1,6 @@
-"""Pairs of kernels that a scheduler synchronises tile by tile: their numbers, and whether a policy is strong enough.
+"""Pairs of kernels that a scheduler synchronises tile by tile, and the policies for that.
 
-What the tiles of a consumer need is the program's (:class:`~gpusched_env.workload.workload.TileNeeds`), what they wait
-for the scheduler's (:class:`~gpusched_env.scheduling.tile_policy.TilePolicy`). The latter must cover the former.
+A policy says for which tiles of its producer a kernel waits.
 """
 
 from __future__ import annotations
@@ -11,13 +10,59 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
 
 from gpusched_env.hardware import tiles as laws
 from gpusched_env.hardware.tiles import Pair
-from gpusched_env.scheduling.tile_policy import POLICIES, TilePolicy
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import TileNeeds
+
+PolicyKind = Literal["share", "row", "tile", "strided", "matrix"]
+POLICIES: Final = ("kernel", "share", "row", "tile", "strided", "matrix")
+"""Policies by code (:mod:`gpusched_env.hardware.tiles`); ``kernel`` is stream order, which needs no command."""
+TileOrder = Literal["native", "row-major", "grouped", "column-major"]
+ORDERS: Final[tuple[TileOrder, ...]] = ("native", "row-major", "grouped", "column-major")
+"""By code."""
+
+
+@dataclass(frozen=True, slots=True)
+class TilePolicy:
+    """For which posts of its producer a block waits."""
+
+    kind: PolicyKind
+    """``row``: for all tiles of its row, once; ``tile``: before each step for the tiles that this reads; ``strided``:
+    for all tiles of the row that are ``stride`` apart, group by group; ``matrix``: for all tiles of its row of each
+    matrix that it reads, of those that the producer has side by side; ``share``: for so many tiles, whichever they
+    are."""
+    stride: int = 1
+    """Of ``strided``: divides the steps through a row."""
+    steps: int = 1
+    """Of ``tile``: steps of the consumer's inner loop that read one tile (see :func:`conv2d`)."""
+    reorder: bool = False
+    """Whether a block first does what needs nothing of the producer, such as loads of its other operand."""
+
+    def numbers(self) -> tuple[int, int, int]:
+        """Place in :data:`POLICIES`; steps of ``tile``, or else the stride; 1 where it reorders."""
+        return POLICIES.index(self.kind), self.steps if self.kind == "tile" else self.stride, int(self.reorder)
+
+    @classmethod
+    def of(cls, policy: int, policy_size: int, reorder: int) -> TilePolicy:
+        """The inverse of :meth:`numbers`."""
+        kind: Any = POLICIES[policy]
+        size = {"strided": {"stride": policy_size}, "tile": {"steps": policy_size}}.get(kind, {})
+        return cls(kind, **size, reorder=reorder == 1)
+
+    def __str__(self) -> str:
+        size = {"strided": f"({self.stride})", "tile": f"({self.steps} steps)" if self.steps > 1 else ""}
+        return self.kind + size.get(self.kind, "") + (", loads reordered" if self.reorder else "")
+
+
+def conv2d(rows: int, columns: int, *, reorder: bool = False) -> TilePolicy:
+    """The policy by tiles of a convolution as a matrix product: ``rows * columns`` steps read a tile, and the first of
+    them waits (cuSync's Conv2DTileSync)."""
+    return TilePolicy("tile", steps=rows * columns, reorder=reorder)
+
 
 NEEDS = ("row", "tile", "share", "product")
 """Kinds of :class:`~gpusched_env.workload.workload.TileNeeds` by code."""
@@ -39,7 +84,7 @@ def pair_of(policy: TilePolicy, producer: Kernel, consumer: Kernel, needs: TileN
     )
 
 
-class Unguarded(NamedTuple):
+class UnguardedTile(NamedTuple):
     """A tile of a consumer, and one of its producer's that it would read before that is there."""
 
     tile: tuple[int, int]
@@ -49,7 +94,7 @@ class Unguarded(NamedTuple):
     read: tuple[int, int]
 
 
-def unfit(policy: TilePolicy, pair: Pair, needs: TileNeeds) -> str:
+def policy_misfit(policy: TilePolicy, pair: Pair, needs: TileNeeds) -> str:
     """Why a policy has no meaning for a pair; empty: it has one."""
     if needs.kind == "share" and policy.kind != "share":
         return f"policy {policy.kind} goes by rows; a consumer of a share of the tiles can only be given policy share"
@@ -68,7 +113,7 @@ def unfit(policy: TilePolicy, pair: Pair, needs: TileNeeds) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def unguarded(pair: Pair, steps: int, policy_steps: int) -> Unguarded | None:
+def first_unguarded_tile(pair: Pair, steps: int, policy_steps: int) -> UnguardedTile | None:
     """The first tile that a consumer under a policy would read too early; ``None``: the policy is strong enough.
 
     Args:
@@ -78,7 +123,7 @@ def unguarded(pair: Pair, steps: int, policy_steps: int) -> Unguarded | None:
     """
     if pair.policy == laws.TILE and pair.needs in (laws.NEEDS_ROW, laws.NEEDS_PRODUCT) and policy_steps > steps:
         # It waits for tile s / policy_steps before step s, and the step reads tile s / steps.
-        return Unguarded((0, 0), steps, (0, 1 % pair.columns)) if pair.columns > 1 else None
+        return UnguardedTile((0, 0), steps, (0, 1 % pair.columns)) if pair.columns > 1 else None
     if pair.needs == laws.NEEDS_SHARE:
         return None
     posted = Counter(laws.semaphore_of(pair, tile) for tile in range(pair.rows * pair.columns))
@@ -89,7 +134,7 @@ def unguarded(pair: Pair, steps: int, policy_steps: int) -> Unguarded | None:
         promised = _promised(pair, block, posted)
         for step, before, tile in _read(pair, block):
             if promised.get(laws.semaphore_of(pair, tile), math.inf) > before:
-                return Unguarded(divmod(block % tiles, pair.consumer_columns), step, divmod(tile, pair.columns))
+                return UnguardedTile(divmod(block % tiles, pair.consumer_columns), step, divmod(tile, pair.columns))
     return None
 
 

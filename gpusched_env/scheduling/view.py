@@ -23,8 +23,8 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table as TextTable
 from gpusched_env.display.table import of_columns
 from gpusched_env.display.words import counted
-from gpusched_env.scheduling.core_column import CoreColumn
-from gpusched_env.scheduling.sealed import frozen
+from gpusched_env.scheduling.cores import CoreColumn
+from gpusched_env.scheduling.guards import read_only_copy
 from gpusched_env.workload.kernel import MOST_FORMS
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ class ViewTable:
 
     def frozen(self) -> ViewTable:
         """A copy over ``bytes``, whose array nobody can write to."""
-        return ViewTable(frozen(self.array), self._columns)
+        return ViewTable(read_only_copy(self.array), self._columns)
 
     def to_frame(self) -> DataFrame:
         """A pandas frame with the columns' names.
@@ -394,7 +394,7 @@ class View:
     horizon_us: float
     """The episode ends here at the latest."""
     cores: ViewTable = field(default_factory=no_cores)
-    """Columns :class:`~gpusched_env.scheduling.core_column.CoreColumn`."""
+    """Columns :class:`~gpusched_env.scheduling.cores.CoreColumn`."""
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(getattr(self, name))} {name}" for name in ("pending", "running", "tenants", "jobs"))

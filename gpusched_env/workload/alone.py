@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from gpusched_env.hardware.specs import Timing
-from gpusched_env.workload.events import Marks
-from gpusched_env.workload.workload import GraphNode, OpKind, Variant
+from gpusched_env.workload.workload import GraphNode, Marks, OpKind, Variant
 
 
-class Child(Protocol):
+class ChildAlone(Protocol):
     """A kernel that a kernel launches."""
 
     @property
     def device_us(self) -> float: ...
 
 
-class Node(Protocol):
+class NodeAlone(Protocol):
     """A node of a graph."""
 
     @property
@@ -53,9 +52,9 @@ class Operation(Protocol):
         """Mark that it sets, for others to wait for; -1: none."""
 
     @property
-    def nodes(self) -> Sequence[Node]: ...
+    def nodes(self) -> Sequence[NodeAlone]: ...
     @property
-    def children(self) -> Sequence[Child]: ...
+    def children(self) -> Sequence[ChildAlone]: ...
 
 
 class AloneNode(NamedTuple):

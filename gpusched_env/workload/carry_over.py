@@ -7,13 +7,15 @@ What is done, and why it may be off:
   thread with too many registers gets as many as there are; that it then spills is left out. Grids stay otherwise,
   though a library would choose them by the number of SMs.
 * **Matrix arithmetic.** Kernels bound by it (of class ``compute``, with a block for every SM at least) take longer or
-  shorter by the ratio of the two GPUs' :class:`~gpusched_env.hardware.specs.MatrixRates`, which are data-sheet values:
+  shorter by the ratio of the two GPUs' :class:`~gpusched_env.hardware.specs.MatrixRates`, which are data-sheet
+values:
   as if both GPUs came equally close to them. Kernels of 32-bit factors are told by their names, and all taken to use
   tensor cores where there are any.
-* **The rest** is the simulator's business (:func:`~gpusched_env.workload.profile.profile_kernel`): a block's latency
+* **The rest** is the simulator's business (:func:`~gpusched_env.workload.kernel.profile_kernel`): a block's latency
   and issue demand scale with the SM clock, DRAM traffic stays, and waves of blocks follow from the SMs and what fits
   on them. Latencies of caches and memory are thereby taken to be equal in clocks. Traffic that no counter measured is
-  estimated from class and duration, after the step before; so it grows with a matrix kernel's time, which is too much.
+  estimated from class and duration, after the step before; so it grows with a matrix kernel's time, which is too
+much.
   Of workloads whose L2 was recorded, a kernel that fits into it does not wait for the DRAM.
 * **Copies** between host and GPU go at the speed of its copy engines; those on the device, and memsets, keep their
   time, though they depend on its bandwidth. **Host times** stay as recorded: it is the same host.
@@ -21,6 +23,8 @@ What is done, and why it may be off:
 Networks that were recorded on an H100 and on an H200 are carried over both ways and compared
 (:mod:`gpusched_env.experiments.validate.carried`, ``docs/carry-over.md``); Gilman and Walls' and FIKIT's experiments
 are reproduced this way on an RTX 3090 (``docs/concurrency.md``, ``docs/fikit.md``).
+
+* **Vector units.** Kernels of 32-bit factors that use no tensor cores can be carried over as such.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from gpusched_env.display.words import counted
 from gpusched_env.hardware.occupancy import WARP_THREADS, round_up
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import is_chain
-from gpusched_env.workload.irregular.name import is_irregular
+from gpusched_env.workload.generated_names import is_irregular
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Workload
 
@@ -100,10 +104,10 @@ def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver 
         msgspec.structs.replace(kernel, duration_us=kernel.duration_us * factor)
         for kernel, factor in zip(fitted, factors, strict=True)
     ]
-    return msgspec.structs.replace(workload, kernels=tuple(kernels), **stretched(workload, factors)), done
+    return msgspec.structs.replace(workload, kernels=tuple(kernels), **with_scaled_durations(workload, factors)), done
 
 
-def stretched(workload: Workload, factors: Sequence[float]) -> dict[str, Any]:
+def with_scaled_durations(workload: Workload, factors: Sequence[float]) -> dict[str, Any]:
     """Its ``variants`` and ``graphs``, launches of each kernel taking as many times as long as ``factors`` say."""
 
     def longer(op: _Timed) -> _Timed:
@@ -162,3 +166,39 @@ def _fitted(kernel: Kernel, gpu: GpuSpec) -> Kernel:
         registers=registers,
         shared_bytes=-(-kernel.shared_bytes // parts),
     )
+
+
+TENSOR: Final = re.compile(r"tf32|tensorop|s1688|s16816|hmma|imma|wgmma|nvjet", re.IGNORECASE)
+"""Names of kernels that use tensor cores (cuBLAS, cuDNN, CUTLASS)."""
+VECTOR_RATES: Final = {"h100-sxm": 256.0}
+"""Floating-point operations of an SM in a clock, single precision, no tensor cores, by the GPU of a recording (67
+TFLOP/s: NVIDIA H100 data sheet)."""
+
+
+def by_vector_units(workload: Workload) -> Workload:
+    """``workload``, such that it is carried over to a GPU without tensor cores by the ratio of single precision.
+
+    What is too much in the ratio of matrix rates is taken out of the recorded times. Only for that purpose: on the GPU
+    of its recording it would be too short. Kernels that are too small to be bound by arithmetic, which are carried over
+    with their times, are left alone.
+
+    Raises:
+        KeyError: the rate of the GPU of the recording is not known.
+    """
+    spec = workload.spec
+    assert spec.matrix_rates is not None, "a GPU with tensor cores"
+    over = VECTOR_RATES[workload.gpu] / spec.matrix_rates.single
+    factors = [
+        over if kernel.kind == "compute" and kernel.blocks >= spec.sms and uses_vector_units(kernel.name) else 1.0
+        for kernel in workload.kernels
+    ]
+    kernels = [
+        msgspec.structs.replace(kernel, duration_us=kernel.duration_us * factor)
+        for kernel, factor in zip(workload.kernels, factors, strict=True)
+    ]
+    return msgspec.structs.replace(workload, kernels=tuple(kernels), **with_scaled_durations(workload, factors))
+
+
+def uses_vector_units(name: str) -> bool:
+    """Whether a kernel's name says that it multiplies 32-bit factors without tensor cores."""
+    return bool(SINGLE.search(name)) and not TENSOR.search(name)

@@ -1,13 +1,14 @@
-"""Workloads of kernels that depend on each other tile by tile: matrix products and convolutions, one after the other.
+"""Workloads of kernels that depend on each other tile by tile:
 
-Each kernel has a grid of tiles and a duration, and needs the tiles of the one before it
-(:mod:`gpusched_env.hardware.tiles`). Its blocks have constant rates: as many of them share an SM as are said to, and
-they slow each other no further than the duration says.
+matrix products and convolutions, one after the other.
+
+``check_tiles`` says whether the tiles of a workload's kernels fit those that they need.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -18,13 +19,13 @@ from msgspec import Meta
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.workload.generated_names import parameters_of
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.parameters import parameters_of
-from gpusched_env.workload.workload import Op, OpKind, TileNeeds, Variant, Workload
+from gpusched_env.workload.workload import Marks, Op, OpKind, TileNeeds, Variant, Workload
 
 THREADS = 256
 """Of a block: as matrix kernels of CUTLASS have."""
-ITS_ROW = TileNeeds()
+NEEDS_BY_ROW = TileNeeds()
 Launched = Literal["beside", "in-order", "waited-for"]
 REGISTERS = {1: 255, 2: 128, 3: 80, 4: 64}
 """Of a thread, by how many blocks an SM is to hold: the register file has 65,536."""
@@ -68,11 +69,11 @@ class TiledKernel:
         return -(-self.blocks // (self.blocks_per_sm * sms))
 
 
-def dependent(
+def dependent_workload(
     name: str,
     gpu: GpuSpec,
     kernels: Sequence[TiledKernel],
-    needs: TileNeeds = ITS_ROW,
+    needs: TileNeeds = NEEDS_BY_ROW,
     *,
     launched: Launched = "beside",
 ) -> Workload:
@@ -139,7 +140,7 @@ def _kernel(name: str, tiled: TiledKernel) -> Kernel:
     )
 
 
-def one_a_job(name: str, workloads: Sequence[Workload]) -> Workload:
+def chain_per_job(name: str, workloads: Sequence[Workload]) -> Workload:
     """A program each of whose jobs is an iteration of one of several workloads of a GPU, drawn.
 
     Args:
@@ -209,8 +210,8 @@ def random_chain(name: str) -> Workload:
     chains = []
     for number in range(asked.count):
         kernels, needs = draw(gpu, dice)
-        chains.append(dependent(name if asked.count == 1 else f"{name}-{number}", gpu, kernels, needs))
-    return chains[0] if asked.count == 1 else one_a_job(name, chains)
+        chains.append(dependent_workload(name if asked.count == 1 else f"{name}-{number}", gpu, kernels, needs))
+    return chains[0] if asked.count == 1 else chain_per_job(name, chains)
 
 
 def _products(gpu: GpuSpec, dice: np.random.Generator) -> tuple[list[TiledKernel], TileNeeds]:
@@ -237,3 +238,62 @@ def _convolutions(gpu: GpuSpec, dice: np.random.Generator) -> tuple[list[TiledKe
     shape = TiledKernel(rows, columns, slices, 1.0, fitting)
     kernel = replace(shape, duration_us=shape.waves(gpu.sms) * block_us)
     return [kernel] * int(dice.choice([2, 2, 4])), TileNeeds(steps=FILTER)
+
+
+def check_tiles(workload: Workload, variant: Variant, marks: Marks) -> None:
+    """Check the kernels of a variant that need a producer's tiles.
+
+    Raises:
+        InputError: the producer is no kernel, or comes later, or the grids do not match.
+    """
+    for thread, ops in enumerate(variant.all_threads):
+        for place, op in enumerate(ops):
+            if op.tiles < 0:
+                continue
+            where = f"workload {workload.name}: operation {place} of host thread {thread}"
+            producer = _producer(variant, marks, op, (thread, place), where)
+            # Each kernel may be given any of its forms.
+            for made, used in itertools.product(*(_in_forms(workload, one.index) for one in (producer, op))):
+                wrong = mismatch(made, used, op.needs)
+                if wrong:
+                    raise InputError(f"{where}: {wrong}")
+
+
+def _in_forms(workload: Workload, index: int) -> list[Kernel]:
+    """A kernel of the table as it is, and in its forms."""
+    own = workload.kernels[index]
+    return [own, *(workload.kernels[form] for form in own.forms)]
+
+
+def _producer(variant: Variant, marks: Marks, op: Op, here: tuple[int, int], where: str) -> Op:
+    """The kernel whose tiles an operation needs."""
+    behind = marks.standing_for(op.tiles)
+    threads = variant.all_threads
+    found = [threads[thread][place] for thread, place in behind]
+    if len(found) != 1 or found[0].kind is not OpKind.KERNEL:
+        raise InputError(f"{where}: event {op.tiles}, whose tiles it needs, must be recorded right behind one kernel")
+    thread, place = behind[0]
+    if thread == here[0] and place >= here[1]:
+        raise InputError(
+            f"{where} needs the tiles of operation {place}, which comes after it: a producer comes before its consumer"
+        )
+    return found[0]
+
+
+def mismatch(producer: Kernel, consumer: Kernel, needs: TileNeeds) -> str:
+    """Why the tiles of two kernels do not fit each other; empty: they do."""
+    columns, rows, _ = producer.grid
+    consumer_columns, consumer_rows, _ = consumer.grid
+    grids = f"kernel {consumer.name} has {consumer_rows} x {consumer_columns} tiles, {producer.name} {rows} x {columns}"
+    if needs.kind == "tile" and (rows, columns) != (consumer_rows, consumer_columns):
+        return f"{grids}: where each tile needs the one at its place, both grids must be equal"
+    if needs.kind == "row" and max(rows, consumer_rows) % min(rows, consumer_rows):
+        return f"{grids}: the rows of one grid must be a multiple of the other's"
+    sizes = rows, consumer_rows, consumer_columns
+    if needs.kind == "product" and any(size % min(sizes) for size in sizes):
+        return f"{grids}: a tile reads the row that is its column; the least of both rows and its columns divides them"
+    if needs.kind == "product" and needs.fold < 2:
+        return f"{grids}: a product takes two of the producer's matrices, which has {needs.fold} (fold)"
+    if needs.kind in ("row", "product") and columns % needs.fold:
+        return f"{grids}: the producer's columns must be a multiple of the {needs.fold} matrices that it has (fold)"
+    return ""

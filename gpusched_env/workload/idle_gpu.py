@@ -31,7 +31,7 @@ from typing import Final
 
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.alone import Child, Node, Operation
+from gpusched_env.workload.alone import ChildAlone, NodeAlone, Operation
 from gpusched_env.workload.workload import OpKind
 
 LAUNCH_DEPTH: Final = 1024
@@ -47,7 +47,7 @@ class IdleGpu:
     spec: GpuSpec
     launch_depth: int = LAUNCH_DEPTH
 
-    def play(self, threads: Sequence[Sequence[Operation]], host_scale: float = 1.0) -> Played:
+    def play(self, threads: Sequence[Sequence[Operation]], host_scale: float = 1.0) -> PlayedAlone:
         """Run one iteration of a program.
 
         Args:
@@ -90,7 +90,7 @@ class IdleGpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedAlone:
     """One iteration alone."""
 
     host_us: float
@@ -120,8 +120,8 @@ _ENDS, _COPY_ENDS, _READY, _HOST = range(4)
 class _Launch:
     """A launch, or a part of one: a node of a graph, a child. Times of a node count from the start of its graph."""
 
-    nodes: Sequence[Node] = ()
-    children: Sequence[Child] = ()
+    nodes: Sequence[NodeAlone] = ()
+    children: Sequence[ChildAlone] = ()
     whole: _Launch | None = None
     """What it is a part of."""
     parts: tuple[_Launch, ...] = ()
@@ -176,7 +176,7 @@ class _Run:
         self._kernels: dict[int, _Launch] = {}
         """Those whose start is known, and that have not ended."""
 
-    def played(self) -> Played:
+    def played(self) -> PlayedAlone:
         """Play it to its end."""
         for t in range(len(self._threads)):
             self._turn(t, 0.0)
@@ -192,7 +192,7 @@ class _Run:
             else:
                 self._kernels.pop(number, None)
                 self._end(self._launches[number], self._launches[number].end_us)
-        return Played(self._host_us, self._passed)
+        return PlayedAlone(self._host_us, self._passed)
 
     def _at(self, us: float, what: int, number: int) -> None:
         heapq.heappush(self._events, (to_ps(us), what, number, us))

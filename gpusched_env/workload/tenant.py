@@ -1,15 +1,170 @@
-"""A tenant: a client of the GPU with its workload, arrivals, urgency and service objective."""
+"""A tenant: a client of the GPU with its workload, arrivals, urgency and service objective.
+
+Arrivals are processes as data; :mod:`gpusched_env.workload.host` draws from them, one after another. A trace of
+arrivals is played: cut, at its speed, in the device's times.
+
+All randomness is uniform draws (``Generator.random``), one a decision: exponential gaps come by inversion.
+"""
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
-from gpusched_env.reading import Duration, Label, Time
-from gpusched_env.workload.arrivals import ArrivalProcess
-from gpusched_env.workload.batching import Batching
+from gpusched_env.errors import InputError
+from gpusched_env.hardware.clock import PS_PER_US
+from gpusched_env.reading import LONGEST_US, Duration, Label, Time
+from gpusched_env.workload.requests import RecordedRequests, read_requests
+from gpusched_env.workload.serving import Batching, Count
+
+Positive = Annotated[float, Meta(gt=0)]
+NonNegative = Annotated[float, Meta(ge=0)]
+MOST_JOBS = 2**24
+"""In the system at once, of all tenants: 2 GB of them."""
+
+
+class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    start_us: Time = 0.0
+    """Earliest first arrival."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the next arrival waits for the completion of the previous job."""
+        return False
+
+    @property
+    def needs_job_count(self) -> bool:
+        """Whether the process only makes sense for a finite number of jobs."""
+        return False
+
+    @property
+    def jobs_a_us(self) -> float:
+        """Mean rate; 0 where it is not the process that says how often."""
+        return 0.0
+
+
+class ClosedLoop(_Base, frozen=True, kw_only=True, tag="closed-loop", tag_field="kind"):
+    """The next job arrives ``think_us`` after the previous one completed."""
+
+    think_us: Time = 0.0
+
+    @property
+    def closed(self) -> bool:
+        return True
+
+
+class Poisson(_Base, frozen=True, kw_only=True, tag="poisson", tag_field="kind"):
+    """Independent exponential gaps at ``rate_per_s`` jobs a second."""
+
+    rate_per_s: Positive
+
+    @property
+    def jobs_a_us(self) -> float:
+        return self.rate_per_s / 1e6
+
+
+class Periodic(_Base, frozen=True, kw_only=True, tag="periodic", tag_field="kind"):
+    """One job every ``period_us``."""
+
+    period_us: Duration
+
+    @property
+    def jobs_a_us(self) -> float:
+        return 1.0 / self.period_us
+
+
+class Bursts(_Base, frozen=True, kw_only=True, tag="bursts", tag_field="kind"):
+    """Poisson bursts at ``rate_per_s``, each of a geometric number of jobs (mean ``mean_size``) at once."""
+
+    rate_per_s: Positive
+    mean_size: Annotated[float, Meta(ge=1, le=MOST_JOBS)]
+
+    @property
+    def jobs_a_us(self) -> float:
+        return self.rate_per_s * self.mean_size / 1e6
+
+
+class Regimes(_Base, frozen=True, kw_only=True, tag="regimes", tag_field="kind"):
+    """Poisson at a rate that switches: ``rate_per_s`` in calm times, ``busy_rate_per_s`` in busy ones.
+
+    Both last as long as chance has it, ``calm_us`` and ``busy_us`` on average; at ``start_us`` it is busy with their
+    share. A Markov-modulated Poisson process of two states (H. Heffes, D. M. Lucantoni, IEEE Journal on Selected Areas
+    in Communications 4(6), 1986).
+    """
+
+    rate_per_s: NonNegative
+    busy_rate_per_s: Positive
+    calm_us: Duration
+    busy_us: Duration
+
+    @property
+    def jobs_a_us(self) -> float:
+        jobs = self.rate_per_s * self.calm_us + self.busy_rate_per_s * self.busy_us
+        return jobs / (self.calm_us + self.busy_us) / 1e6
+
+
+class Backlog(_Base, frozen=True, kw_only=True, tag="backlog", tag_field="kind"):
+    """All jobs are there at ``start_us`` (the tenant needs a finite number of jobs)."""
+
+    @property
+    def needs_job_count(self) -> bool:
+        return True
+
+
+class Trace(_Base, frozen=True, kw_only=True, tag="trace", tag_field="kind"):
+    """Recorded times, of a ``file`` (below) or ``times_us``, counted from ``start_us`` on.
+
+    What lies from ``from_us`` to ``to_us`` is played, at its own rate or ``mean_rate_per_s``, and ``speed`` times as
+    fast. ``window``: an episode begins with the ``first`` request, or at a time that is ``drawn`` by its seed.
+    ``at_end``: the trace ``ends``, or it ``repeats``. ``task``: one of several in the file. ``prompts`` and ``answers``
+    are lengths that requests had, in tokens; a file has its own.
+    """
+
+    file: str | None = None
+    times_us: Annotated[tuple[Time, ...], Meta(max_length=2**20)] = ()
+    """In order."""
+    prompts: tuple[Count, ...] = ()
+    answers: tuple[Count, ...] = ()
+    """Tokens of each request; empty: not recorded."""
+    task: str | None = None
+    from_us: NonNegative = 0.0
+    to_us: Positive | None = None
+    """``None``: a mean gap after the last one."""
+    mean_rate_per_s: Positive | None = None
+    speed: Positive = 1.0
+    window: Literal["first", "drawn"] = "first"
+    at_end: Literal["ends", "repeats"] = "ends"
+
+    def __post_init__(self) -> None:
+        if (self.file is None) == (not self.times_us):
+            raise ValueError("a trace has a file or times_us, one of them")
+        if self.file is not None and (self.prompts or self.answers):
+            raise ValueError("prompts and answers belong to times_us, those of a file are in the file")
+        if any(before > after for before, after in itertools.pairwise(self.times_us)):
+            raise ValueError("times_us must be in order")
+        for name, found in (("prompts", self.prompts), ("answers", self.answers)):
+            if found and len(found) != len(self.times_us):
+                raise ValueError(f"{name} has {len(found)} lengths, must have {len(self.times_us)}, as times_us")
+        if self.to_us is not None and self.to_us <= self.from_us:
+            raise ValueError(f"to_us is {self.to_us:g}, must be after from_us {self.from_us:g}")
+
+
+ArrivalProcess = ClosedLoop | Poisson | Periodic | Bursts | Regimes | Backlog | Trace
+
+
+def too_many_jobs(scenario: str, time_us: float) -> InputError:
+    """The error (to raise) where there is no room for the next job."""
+    return InputError(
+        f"scenario {scenario}: at {time_us:g} us more jobs wait than there is room for ({MOST_JOBS} of all tenants); "
+        "give tenants fewer jobs, or lower rates"
+    )
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,3 +203,74 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     batching: Batching | None = None
     """It is a serving engine: its jobs are requests, which it serves together, step by step, by the recorded variants
     that say which ``step`` they are; ``None``: jobs are served one at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceReplay:
+    """What a tenant with arrivals of the kind ``trace`` goes by."""
+
+    times_ps: NDArray[np.int64]
+    """Shape ``(requests,)``, ascending, from the beginning of what was cut out."""
+    span_ps: int
+    """How long the trace is: where it repeats, until it begins again."""
+    prompts: NDArray[np.int64] | None
+    answers: NDArray[np.int64] | None
+    """Shape ``(requests,)``, tokens; ``None``: not recorded."""
+
+    @property
+    def jobs_a_us(self) -> float:
+        """Mean rate; 0 of a trace without length."""
+        return len(self.times_ps) / (self.span_ps / PS_PER_US) if self.span_ps else 0.0
+
+
+def replay_of(trace: Trace) -> TraceReplay:
+    """A trace, read and cut.
+
+    Raises:
+        InputError: its file cannot be read, nothing is left of it, or it has no length where that matters.
+    """
+    cut, span_us = _cut(trace, _requests(trace))
+    where = trace.file or "times_us"
+    if span_us == 0.0 and (trace.mean_rate_per_s is not None or trace.at_end == "repeats"):
+        raise InputError(f"{where}: all requests come at one time, so that the trace has no rate; give to_us")
+    speed = trace.speed
+    if trace.mean_rate_per_s is not None:
+        speed *= trace.mean_rate_per_s * span_us / 1e6 / len(cut.times_us)
+    if not span_us / speed <= LONGEST_US:
+        raise InputError(
+            f"{where}: the trace is {span_us / speed:g} us long as it is played, must be at most {LONGEST_US:g} us; "
+            "cut it by from_us and to_us, or play it at a higher speed"
+        )
+    span_ps = _ps(span_us / speed)
+    if not span_ps and trace.at_end == "repeats":
+        raise InputError(f"{where}: at a speed of {speed:g} the whole trace comes at one time; lower speed")
+    return TraceReplay(_ps(cut.times_us / speed).astype(np.int64), int(span_ps), cut.prompts, cut.answers)
+
+
+def _ps(us: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """As :func:`~gpusched_env.hardware.clock.to_ps` rounds."""
+    return np.floor(np.asarray(us) * PS_PER_US + 0.5)
+
+
+def _requests(trace: Trace) -> RecordedRequests:
+    if trace.file is not None:
+        return read_requests(Path(trace.file), trace.task)
+    prompts, answers = (np.array(each, np.int64) if each else None for each in (trace.prompts, trace.answers))
+    return RecordedRequests(np.array(trace.times_us), prompts, answers)
+
+
+def _cut(trace: Trace, found: RecordedRequests) -> tuple[RecordedRequests, float]:
+    """The requests from ``from_us`` to ``to_us``, from time 0 on, and how long that is."""
+    ends_us = np.inf if trace.to_us is None else trace.to_us
+    first, end = np.searchsorted(found.times_us, (trace.from_us, ends_us)).tolist()
+    if first == end:
+        raise InputError(
+            f"{trace.file or 'times_us'}: no request from {trace.from_us:g} to {ends_us:g} us; the trace goes from "
+            f"{found.times_us[0]:g} to {found.times_us[-1]:g} us"
+        )
+    prompts, answers = (None if each is None else each[first:end] for each in (found.prompts, found.answers))
+    cut = replace(found, times_us=found.times_us[first:end] - trace.from_us, prompts=prompts, answers=answers)
+    if trace.to_us is not None:
+        return cut, trace.to_us - trace.from_us
+    last_us, gaps = float(cut.times_us[-1]), end - first - 1
+    return cut, last_us + (last_us - float(cut.times_us[0])) / max(1, gaps)

@@ -1,9 +1,6 @@
 """A workload: what one host process does in one iteration, as recorded, in one or more variants.
 
-A variant is one recorded iteration: the operations of one or more host threads. A thread works through its own in
-order; before each operation it spends ``host_us`` of its time. Kernels, copies, memsets and graphs are asynchronous:
-they queue in a stream of the program. Streams run side by side, but for the events that one records and another
-waits for; synchronisations block a host thread.
+``Marks`` says what the events of a variant stand for.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from msgspec import Meta
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.reading import Duration, Time, decoded, read_bytes, unzipped
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.steps import Step
+from gpusched_env.workload.serving import Step
 
 FORMAT = "gpusched-workload/1"
 
@@ -287,3 +284,65 @@ def read_workload(path: Path) -> Workload:
 def encode_workload(workload: Workload) -> bytes:
     """Deterministic gzipped JSON of ``workload``."""
     return gzip.compress(msgspec.json.encode(workload), mtime=0)
+
+
+Ref = tuple[int, int]
+"""An operation of a variant: thread and place."""
+
+
+class Marks:
+    """What the events of a variant stand for, and the marks of the operations that are waited for."""
+
+    def __init__(self, variant: Variant) -> None:
+        self._awaited: dict[Ref, tuple[Ref, ...]] = {}
+        self._events: dict[int, tuple[Ref, ...]] = {}
+        for thread, ops in enumerate(variant.all_threads):
+            self._resolve_records(thread, ops)
+        for thread, ops in enumerate(variant.all_threads):
+            self._resolve_waits(thread, ops)
+        used = sorted({ref for refs in self._awaited.values() for ref in refs})
+        self._numbers = {ref: number for number, ref in enumerate(used)}
+        self.count = len(used)
+
+    def _resolve_records(self, thread: int, ops: tuple[Op, ...]) -> None:
+        frontier: dict[int, tuple[Ref, ...]] = {}
+        for place, op in enumerate(ops):
+            if op.kind in DEVICE_OPS:
+                frontier[op.stream] = ((thread, place),)
+            elif op.kind is OpKind.RECORD:
+                self._events[op.index] = frontier.get(op.stream, ())
+            elif op.kind is OpKind.WAIT:
+                known = self._events.get(op.index, ())
+                frontier[op.stream] = (*frontier.get(op.stream, ()), *known)
+
+    def _resolve_waits(self, thread: int, ops: tuple[Op, ...]) -> None:
+        waits: dict[int, list[Ref]] = {}
+        for place, op in enumerate(ops):
+            if op.kind is OpKind.WAIT:
+                waits.setdefault(op.stream, []).extend(self._events.get(op.index, ()))
+            elif op.kind is OpKind.SYNC_EVENT:
+                self._awaited[thread, place] = self._events.get(op.index, ())
+            elif op.kind in DEVICE_OPS:
+                whole = self._events.get(op.tiles, ()) if op.tiles >= 0 else ()
+                before = dict.fromkeys([*waits.pop(op.stream, ()), *whole])
+                self._awaited[thread, place] = tuple(ref for ref in before if ref != (thread, place))
+
+    def awaited(self, thread: int, place: int) -> tuple[Ref, ...]:
+        """The operations that one waits for by events."""
+        return self._awaited.get((thread, place), ())
+
+    def awaited_marks(self, thread: int, place: int) -> tuple[int, ...]:
+        """Their marks."""
+        return tuple(sorted({self._numbers[ref] for ref in self.awaited(thread, place)}))
+
+    def of(self, ref: Ref) -> int:
+        """The mark of an operation; -1: none waits for it."""
+        return self._numbers.get(ref, -1)
+
+    def standing_for(self, event: int) -> tuple[Ref, ...]:
+        """The operations that an event stands for; none where nothing records it."""
+        return self._events.get(event, ())
+
+    def tiles(self, op: Op) -> int:
+        """The mark of the kernel whose tiles a kernel needs; -1: none."""
+        return self.of(self._events[op.tiles][0]) if op.tiles >= 0 else -1

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.exported import ExportedPolicy, untrained_policy
 from gpusched_env.agents.policy_file import write_policy
-from gpusched_env.agents.untrained import untrained_policy
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 
 

@@ -81,7 +81,7 @@ def compare_actions(model: BaseAlgorithm, policy: ExportedPolicy, env: Sb3VecEnv
 def test_the_same_actions_as_torch(algo: str, name: str, scenario: str, tmp_path: Path) -> None:
     import torch
 
-    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import export_policy
     from tests.agents.learners import environment, learner
 
     torch.set_num_threads(1)
@@ -96,7 +96,7 @@ def test_the_same_actions_as_torch(algo: str, name: str, scenario: str, tmp_path
 
 @pytest.mark.parametrize(("algo", "name"), [("maskable-ppo", "slots"), ("dqn", "slots"), ("maskable-ppo", "mlp")])
 def test_preemptions_partitions_and_empty_slots(algo: str, name: str, tmp_path: Path) -> None:
-    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import export_policy
     from tests.agents.learners import EVERYTHING, environment, learner
 
     env = environment(64, scenario="ThreeTenants", slots=5, **EVERYTHING)
@@ -107,7 +107,7 @@ def test_preemptions_partitions_and_empty_slots(algo: str, name: str, tmp_path: 
 
 @pytest.mark.parametrize("name", ["slots", "mlp"])
 def test_synchronisations(name: str, tmp_path: Path) -> None:
-    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import export_policy
     from tests.agents.learners import environment, learner
 
     env = environment(32, scenario="DependentKernels")
@@ -122,7 +122,7 @@ def test_synchronisations(name: str, tmp_path: Path) -> None:
 def test_the_same_actions_on_a_hundred_thousand_states(name: str, scenario: str, tmp_path: Path) -> None:
     import torch
 
-    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import export_policy
     from tests.agents.learners import environment, learner
 
     torch.set_num_threads(1)
@@ -136,7 +136,7 @@ def test_the_same_actions_on_a_hundred_thousand_states(name: str, scenario: str,
 
 
 def test_what_is_noted_in_the_file(tmp_path: Path) -> None:
-    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import export_policy
     from tests.agents.learners import environment, learner
 
     env = environment(2, scenario="Toy", wait_us=30.0)
@@ -163,7 +163,7 @@ def test_what_cannot_be_exported(tmp_path: Path) -> None:
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecNormalize
 
-    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import export_policy
     from tests.agents.learners import environment, learner
 
     path = tmp_path / "policy.npz"

@@ -9,7 +9,7 @@ import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
-from gpusched_env.agents.policies.knobs import SHAPES, PauseTerm, ShareTerm
+from gpusched_env.agents.policies.knobs import SHAPES, PauseTerm, SmShareTerm
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.rollout import evaluate_costs
 from gpusched_env.devices import make_device
@@ -26,7 +26,7 @@ from tests.refusals import refused
 
 SCENARIO = load_scenario("ServingColocated", horizon_us=60_000.0, restart_us=8_000.0)
 INTERVAL_US = 5_000.0
-TERMS = {"pause": PauseTerm, "share": ShareTerm}
+TERMS = {"pause": PauseTerm, "share": SmShareTerm}
 
 
 def knobs(**weights: float) -> ExportedPolicy:

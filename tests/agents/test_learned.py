@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 from gpusched_env.agents import shipped
-from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.exported import ExportedPolicy, untrained_policy
 from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.agents.rollout import evaluate_costs
-from gpusched_env.agents.untrained import untrained_policy
 from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.episodes.metrics import Metrics, episode_metrics
@@ -26,7 +25,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from tests.agents.made_up import made_up, written
 from tests.refusals import refused
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gpusched_env.agents.origin import ORIGINS, origin
 from gpusched_env.agents.policy_file import METADATA
-from gpusched_env.agents.shipped import FOLDER
+from gpusched_env.agents.shipped import FOLDER, ORIGINS, origin
 from gpusched_env.errors import InputError
 from tests.refusals import refused
 

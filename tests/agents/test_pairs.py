@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
-from gpusched_env.agents.pairs import PREEMPT_FIRST
 from gpusched_env.agents.policies.pairs import (
+    PREEMPT_FIRST,
     SHAPES,
     FormTerm,
     OrderRow,
     OrderTerm,
+    PairReleaseTerm,
     PolicyRow,
     PolicyTerm,
     PreemptTerm,
-    ReleaseTerm,
     WaitTerm,
 )
 from gpusched_env.agents.rollout import evaluate_costs
@@ -46,7 +46,7 @@ TERMS: dict[str, Any] = {
     "policy": PolicyTerm,
     "order": OrderTerm,
     "wait": WaitTerm,
-    "release": ReleaseTerm,
+    "release": PairReleaseTerm,
     "form": FormTerm,
     "preempt": PreemptTerm,
 }

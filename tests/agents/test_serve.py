@@ -6,12 +6,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.exported import ExportedPolicy, untrained_policy
 from gpusched_env.agents.policies.serve import ServeTerm, Way, shapes
 from gpusched_env.agents.policies.sizes import ServeSizes
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.rollout import evaluate_costs
-from gpusched_env.agents.untrained import untrained_policy
 from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.features import TABLES, TenantFeature

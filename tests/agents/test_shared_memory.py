@@ -7,14 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.agents.shared_memory.learned import LearnedBudgets, read_weights
-from gpusched_env.agents.shared_memory.playing import mix_problem, play_mixes
-from gpusched_env.agents.shared_memory.rule import WEIGHTS, levels
+from gpusched_env.agents.shared_memory.learned import (
+    WEIGHTS,
+    LearnedBudgets,
+    levels,
+    mix_problem,
+    play_mixes,
+    read_weights,
+)
 from gpusched_env.agents.shared_memory.searching import MIDDLE, constant
 from gpusched_env.baselines.bwlock import Bwlock
 from gpusched_env.envs.action_fields import BUDGETS
-from gpusched_env.envs.cores import CoreFeature
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.extra_tables import CoreFeature
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.play import play

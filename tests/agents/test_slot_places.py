@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpusched_env.agents.policies import sizes
-from gpusched_env.agents.policies.sizes import SlotSizes
-from gpusched_env.agents.slot_places import A_SLOT, FIRST, MemoryAt, WeightAt, places, work_shapes
+from gpusched_env.agents.policies.sizes import A_SLOT, FIRST, MemoryAt, SlotSizes, WeightAt, places, work_shapes
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
@@ -49,7 +48,7 @@ def test_working_memory_grows_with_slots() -> None:
 
 def test_an_array_without_a_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "gpusched_env.agents.slot_places.work_shapes",
+        "gpusched_env.agents.policies.sizes.work_shapes",
         lambda width, heads, slots: {**work_shapes(width, heads, slots), "extra": (1,)},
     )
     with refused(AssertionError, "EXTRA"):

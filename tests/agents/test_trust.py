@@ -26,7 +26,7 @@ from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from tests.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -62,7 +62,7 @@ def cost(scheduler: Scheduler) -> float:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As the README trains and saves a model, and exports it."""
-    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import export_policy
     from tests.agents.learners import learner_class
 
     folder = tmp_path_factory.mktemp("saved")
@@ -75,8 +75,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_saved_model_decides_as_its_export(saved: Path) -> None:
-    from gpusched_env.agents.export import export_policy
-    from gpusched_env.agents.model_file import read_model
+    from gpusched_env.agents.model_file import export_policy, read_model
     from gpusched_env.agents.model_scheduler import ModelScheduler
 
     assert ExportedPolicy.load(saved / "toy_ppo.npz").info.scenario == "Toy"
@@ -132,8 +131,7 @@ def training(**values: Any) -> TrainingConfig:
 
 
 def test_the_model_of_a_training_is_read_without_its_code(tmp_path: Path) -> None:
-    from gpusched_env.agents.export import export_policy
-    from gpusched_env.agents.model_file import read_model
+    from gpusched_env.agents.model_file import export_policy, read_model
     from gpusched_env.agents.model_scheduler import ModelScheduler
 
     train(training(policy="slots", seed=3, batch_size=16), tmp_path / "run")
@@ -217,8 +215,7 @@ def test_what_vec_normalize_has_scaled_is_refused(algo: str, tmp_path: Path) -> 
     """Its statistics are in another file; without them the policy would decide on what it never saw."""
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-    from gpusched_env.agents.export import export_policy
-    from gpusched_env.agents.model_file import read_model
+    from gpusched_env.agents.model_file import export_policy, read_model
     from tests.agents.learners import learner_class
 
     settings: dict[str, Any] = {"learning_starts": 4, "buffer_size": 50} if algo == "dqn" else {"n_steps": 64}
@@ -238,7 +235,7 @@ def test_what_vec_normalize_has_scaled_is_refused(algo: str, tmp_path: Path) -> 
 
 
 def test_wrappers_that_a_scheduler_would_not_have_are_refused(tmp_path: Path) -> None:
-    from gpusched_env.agents.export import export_policy
+    from gpusched_env.agents.model_file import export_policy
     from tests.agents.learners import learner_class
 
     env = gym.wrappers.TransformObservation(

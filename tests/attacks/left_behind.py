@@ -18,8 +18,7 @@ import yaml
 
 from gpusched_env import compare
 from gpusched_env.agents.exported import ExportedPolicy
-from gpusched_env.agents.game_policy import write_game_policy
-from gpusched_env.agents.policy_file import METADATA, read_members
+from gpusched_env.agents.policy_file import METADATA, read_members, write_game_policy
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.agents.training.folder import Checkpoints, read_record
@@ -29,15 +28,14 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample
-from gpusched_env.experiments.load_curve.load import load_sweep
+from gpusched_env.experiments.load_curve.curve import load_sweep
 from gpusched_env.experiments.ranking.run import rank
-from gpusched_env.games.child_launches.agents.policy_file import (
+from gpusched_env.games.child_launches.agents.rule import (
+    SHAPES,
     LaunchPolicyInfo,
     read_launch_policy,
 )
-from gpusched_env.games.child_launches.agents.rule import SHAPES
-from gpusched_env.games.child_launches.experiments.fuzz.case import LaunchCounterexample
-from gpusched_env.games.child_launches.experiments.fuzz.draw import draw_launches
+from gpusched_env.games.child_launches.experiments.fuzz_cases import LaunchCounterexample, draw_launches
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.agents.made_up import made_up, written
 from tests.attacks.mutations import NASTY, garbled

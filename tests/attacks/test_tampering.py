@@ -19,18 +19,17 @@ from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import IllegalCommand, InputError
+from gpusched_env.games.child_launches.device import SPAWN
 from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
 from gpusched_env.games.child_launches.scheduler import run_application
-from gpusched_env.games.child_launches.view import SPAWN
-from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, ParentKernel, looping
+from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, ParentKernel, threads_with_loops
 from gpusched_env.games.fleet.baselines.packing import Packing
-from gpusched_env.games.fleet.device import Fleet, run_fleet
-from gpusched_env.games.fleet.dispatcher import SHOWN, FleetView, Move, Place
+from gpusched_env.games.fleet.device import VIEW_COLUMNS, Fleet, FleetView, Move, PlaceJob, run_fleet
 from gpusched_env.games.fleet.environment.env import FleetEnv
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import TaskQueueEnv
-from gpusched_env.games.task_queues.form import Form
+from gpusched_env.games.task_queues.problem import Form
 from gpusched_env.games.task_queues.session import run_tasks_of
 from gpusched_env.games.task_queues.suite import random_task_problem
 from gpusched_env.scenarios.problem import Problem
@@ -46,7 +45,7 @@ from gpusched_env.scheduling.commands import (
     TilePolicy,
     Wait,
 )
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, View, ViewTable
 from tests.attacks.tampering import HUGE, tamper
 from tests.devices.cuda.toy_gpu import ToyGpu
@@ -92,7 +91,7 @@ class Tampering:
 def _read(view: Any) -> list[Any]:
     """All that can be read of it."""
     if isinstance(view, FleetView):
-        return [view.shown, *(getattr(view, name) for name in SHOWN)]
+        return [view.shown, *(getattr(view, name) for name in VIEW_COLUMNS)]
     return [view.complete(), view.complete] if hasattr(view, "complete") else []
 
 
@@ -208,7 +207,7 @@ def launches(light: int = 10) -> LaunchProblem:
     """Lanes with ``light`` iterations each, but two with 4,000."""
     work = np.full(64, light)
     work[[5, 40]] = 4000
-    kernel = ParentKernel("parent", BlockShape(32, 32), BlockShape(64, 32), looping(work))
+    kernel = ParentKernel("parent", BlockShape(32, 32), BlockShape(64, 32), threads_with_loops(work))
     return launch_problem(Benchmark("SA-toy", (kernel,), threshold=5))
 
 
@@ -372,8 +371,8 @@ def test_nonsense_is_refused_in_a_sentence(tmp_path: Path, device: str, value: A
 def test_nonsense_is_refused_in_a_sentence_in_the_other_games(value: Any) -> None:
     fleet = Fleet(fleet_problem(ASKED, TRAINED))
     fleet.reset()
-    fleet.apply(Place(0, 0))
-    for command in (Place(value, value), Place(1, value), Move(value, value), Move(0, value), value):
+    fleet.apply(PlaceJob(0, 0))
+    for command in (PlaceJob(value, value), PlaceJob(1, value), Move(value, value), Move(0, value), value):
         with pytest.raises(IllegalCommand, match=r"\A.+\Z"):
             fleet.apply(command)
     for name in ("strategy", "worker", "fetch", "threshold", "delta", "grid", "polls"):

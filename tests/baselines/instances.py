@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 
 SAVED_BYTES = 4 * 32 * 1024
 """What a block of 1024 threads with 32 registers of 4 bytes leaves to be saved."""

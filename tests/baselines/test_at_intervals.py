@@ -17,7 +17,7 @@ from gpusched_env.experiments.lib.names import describe_scheduler, new_scheduler
 from gpusched_env.planning.interval import BY_PLAN, Serve
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.set_up import problem_for
-from gpusched_env.scheduling.scheduler import scheduler_rng
+from gpusched_env.scheduling.contract import scheduler_rng
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, problem
 from tests.refusals import refused

@@ -12,8 +12,8 @@ from gpusched_env.baselines.clockwork import Clockwork
 from gpusched_env.errors import GpuschedError, InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Reject
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.reads import PARTS
-from gpusched_env.scheduling.scheduler import Scheduler
 from tests.baselines.instances import episode, launches, spans, started
 from tests.devices.problems import K, problem
 from tests.scheduling.disturbed import Disturbed

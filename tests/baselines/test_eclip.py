@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from gpusched_env.baselines.eclip import Eclip
-from gpusched_env.baselines.mask_pools import Masked, pool
+from gpusched_env.baselines.mask_pools import Masked, RequestKernels, pool
 from gpusched_env.baselines.registry import make_scheduler
-from gpusched_env.baselines.requests import Requests
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.planning.masked_time import masked_times_us
+from gpusched_env.planning.masks import masked_times_us
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
@@ -169,7 +168,7 @@ def test_a_call_for_each_mask_keeps_the_host_busy(tmp_path: Path) -> None:
 
 
 def test_requests_are_known_once_a_second_begins() -> None:
-    requests = Requests(2)
+    requests = RequestKernels(2)
     assert [requests.place(0, 0, identity) for identity in (5, 5, 7)] == [0, 1, 2]
     assert requests.known == [None, None]
     assert [requests.place(0, 1, identity) for identity in (5, 7, 7, 5)] == [0, -1, 2, -1]

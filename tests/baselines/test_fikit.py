@@ -11,16 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.baselines.fikit import Fikit
-from gpusched_env.baselines.profiles import measure_profiles
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.papers.fikit.runs import measure_profiles
 from gpusched_env.scenarios.adapting import with_profile_error, with_profiles
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profile_error import ProfileError, Profiles
+from gpusched_env.scenarios.profiles import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpusched_env.baselines.hindsight import PORTFOLIO, Hindsight
-from gpusched_env.baselines.job_list import JobList, JobOrder
-from gpusched_env.baselines.plan_search import RULES
+from gpusched_env.baselines.hindsight import PORTFOLIO, RULES, Hindsight
 from gpusched_env.baselines.registry import make_scheduler
+from gpusched_env.baselines.rehearsal import JobList, JobOrder
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
@@ -20,7 +19,7 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
 from gpusched_env.scenarios.set_up import problem_for
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from tests.devices.problems import K, problem
 
 COMMANDS = (("launch",), ("launch", "reject"))

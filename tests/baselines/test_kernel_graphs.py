@@ -12,7 +12,7 @@ from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.capture import Capture, captured
+from gpusched_env.scenarios.launching import Capture, captured
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp, JobProgram
 from gpusched_env.scenarios.scenario import make_scenario

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.baselines.lithos import LithOS, longest_run
-from gpusched_env.baselines.right_sizing import fewest_sms
+from gpusched_env.baselines.lithos import LithOS, fewest_sms, longest_run
 from gpusched_env.errors import InputError
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpusched_env.baselines.orion import Orion, bound_by
-from gpusched_env.baselines.sm_search import SmSearch
+from gpusched_env.baselines.orion import Orion, SmSearch, bound_by
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.view import View

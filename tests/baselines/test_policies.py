@@ -26,7 +26,7 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.set_up import problem_for, set_up_of
 from gpusched_env.scheduling.commands import WAIT, Launch, Partition, SetPartition, Wait
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.view import View
 from tests.baselines.instances import spans
 from tests.devices.problems import K

@@ -16,7 +16,7 @@ from gpusched_env.baselines.srpt import ShortestRemaining
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from tests.baselines.instances import launches, spans, started
 from tests.devices.problems import K, problem
 

@@ -19,8 +19,8 @@ from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.contract import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.reads import PARTS, TRUTH, reads_of
-from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.view import View
 from tests.baselines.instances import quick
 from tests.refusals import refused

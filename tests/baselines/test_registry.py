@@ -11,11 +11,11 @@ import pytest
 from gpusched_env import baselines
 from gpusched_env.baselines.at_intervals import AtIntervals
 from gpusched_env.baselines.fikit import Fikit
-from gpusched_env.baselines.job_list import JobList
 from gpusched_env.baselines.mps import Mps
 from gpusched_env.baselines.registry import default_options, describe, honest_names, make_scheduler, scheduler_names
+from gpusched_env.baselines.rehearsal import JobList
 from gpusched_env.errors import InputError
-from gpusched_env.scheduling.scheduler import Scheduler, is_clairvoyant
+from gpusched_env.scheduling.contract import Scheduler, is_clairvoyant
 from tests.refusals import refused
 
 

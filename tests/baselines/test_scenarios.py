@@ -14,7 +14,7 @@ from gpusched_env.scenarios.scenario import load_scenario, override, scenario_na
 from gpusched_env.scenarios.variants import scenario_variants
 from gpusched_env.scenarios.workload_sets import SetName
 from gpusched_env.scheduling.reward import cost_terms, total_cost
-from gpusched_env.workload.arrivals import Poisson
+from gpusched_env.workload.tenant import Poisson
 from tests.baselines.instances import quick
 from tests.sampling import sampled_pairs
 

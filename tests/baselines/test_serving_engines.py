@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpusched_env.baselines.evict import TwoClasses
 from gpusched_env.baselines.iterations import Iterations
 from gpusched_env.baselines.registry import make_scheduler
-from gpusched_env.baselines.two_classes import TwoClasses
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import InputError

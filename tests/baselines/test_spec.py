@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.baselines.pass_through import PassThrough
-from gpusched_env.baselines.spec import options_of, parse_spec, split_specs, with_options
+from gpusched_env.baselines.registered import options_of, parse_spec, split_specs, with_options
 from gpusched_env.errors import InputError
 from tests.refusals import refused
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpusched_env.baselines.rate_control import FIRST, RateControl
-from gpusched_env.baselines.tgs import Tgs
+from gpusched_env.baselines.tgs import FIRST, RateControl, Tgs
 from gpusched_env.errors import InputError
 from tests.baselines.instances import launches
 from tests.devices.problems import K, problem

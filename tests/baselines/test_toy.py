@@ -12,7 +12,7 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.view import View
 

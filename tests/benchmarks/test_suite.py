@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpusched_env.experiments.benchmarks import suite
-from gpusched_env.experiments.benchmarks.scaling import decisions, made_up_problem
+from gpusched_env.experiments.benchmarks.mechanisms import decisions, made_up_problem
 from gpusched_env.experiments.benchmarks.suite import (
     BenchmarkSizes,
     Row,

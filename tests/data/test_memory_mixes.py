@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpusched_env.data.memory_mixes import HOGS, SEEN, UNSEEN, UNSEEN_HOGS, memory_mix
-from gpusched_env.data.parboil import parboil
+from gpusched_env.data.parboil import HOGS, SEEN, UNSEEN, UNSEEN_HOGS, memory_mix, parboil
 from gpusched_env.errors import InputError
 
 

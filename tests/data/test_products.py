@@ -10,11 +10,10 @@ from itertools import pairwise
 
 import pytest
 
-from gpusched_env.data.product_chains import product_chain
-from gpusched_env.data.products import Size, costs_on, divided, forms_of, ways
+from gpusched_env.data.products import ProductSize, costs_on, divided, forms_of, product_chain, ways
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.calibrate.products import GPUS, errors, measured
-from gpusched_env.hardware.matrix_products import Product, ProductCosts, product_block_us, product_us
+from gpusched_env.hardware.solo import Product, ProductCosts, product_block_us, product_us
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 from tests.refusals import refused
@@ -66,7 +65,7 @@ def test_what_the_file_says_of_the_error_is_so(card: str) -> None:
 
 
 def test_forms_do_the_same_work_in_smaller_tiles_or_other_slices() -> None:
-    gpu, size = load_gpu("v100-sxm"), Size(1024, 6144, 4096)
+    gpu, size = load_gpu("v100-sxm"), ProductSize(1024, 6144, 4096)
     tile, own = ways(size, gpu)[0]
     forms = forms_of(size, gpu, (tile, own.slices))
     assert 1 <= len(forms) <= 3

@@ -10,14 +10,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.reference.blocks import Sm
+from gpusched_env.devices.reference.blocks import Grid as Resident
+from gpusched_env.devices.reference.blocks import Rates, Sm
 from gpusched_env.devices.reference.dispatcher import Dispatcher
-from gpusched_env.devices.reference.grid import Grid as Resident
-from gpusched_env.devices.reference.rates import Rates
 from gpusched_env.hardware.clock import to_ps, to_us
-from gpusched_env.hardware.occupancy import footprint
+from gpusched_env.hardware.occupancy import BlockNeeds, block_record, footprint, gpu_record
 from gpusched_env.hardware.placement import sm_order
-from gpusched_env.hardware.records import BlockNeeds, block_record, gpu_record
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 
 

@@ -22,7 +22,7 @@ from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import OpKind

@@ -21,9 +21,9 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Launch, Reject, Throttle, Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import View
-from gpusched_env.workload.host import GONE
+from gpusched_env.workload.host import HAS_LEFT
 from gpusched_env.workload.workload import Op, OpKind, Workload
 from tests.devices.problems import new_device, run
 from tests.refusals import refused
@@ -463,7 +463,7 @@ def test_an_engine_does_what_a_simpler_one_does_and_never_holds_too_much(data: s
     lengths: dict[int, tuple[float, int, int]] = {}
     while view is not None:
         client, known = device.world.clients[0], device.world.jobs[0]
-        jobs = [known[n] for n in range(client.first, client.arrived) if known[n].state != GONE]
+        jobs = [known[n] for n in range(client.first, client.arrived) if known[n].state != HAS_LEFT]
         lengths |= {job.number: (job.arrived_ps / 1e6, job.prompt, job.answer) for job in jobs}
         # In service: it is in the cache, which has room for it; who is not, is younger.
         running = [job.state == 1 for job in jobs]

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusched_env.hardware.occupancy import footprint
-from gpusched_env.hardware.records import gpu_record
+from gpusched_env.hardware.occupancy import footprint, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from tests.devices.grids import Grid, block_of, few_sms, run, without_contention

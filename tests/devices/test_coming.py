@@ -10,7 +10,7 @@ import pytest
 
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.device import OpenDevice
+from gpusched_env.scheduling.contract import OpenDevice
 from tests.devices.problems import K, launch_first, new_device, problem
 from tests.refusals import refused
 

@@ -14,13 +14,13 @@ from numba import njit
 
 from gpusched_env.devices.compiled import layout, members
 from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.devices.compiled.hosting import generator_state, uniform
 from gpusched_env.devices.compiled.memory import records
-from gpusched_env.devices.compiled.randomness import generator_state, uniform
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, Script, launch_first, problem
 

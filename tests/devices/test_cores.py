@@ -16,7 +16,7 @@ from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.adapting import with_kernels
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Launch, SetBudget, Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, new_device, problem
 from tests.refusals import refused

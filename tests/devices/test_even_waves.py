@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.hardware.records import ANY_RESIDENTS
+from gpusched_env.hardware.occupancy import ANY_RESIDENTS
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem

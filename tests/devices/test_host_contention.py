@@ -12,7 +12,7 @@ from gpusched_env.baselines.time_slicing import TimeSlicing
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Reject
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, Script, launch_first, new_device, problem
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Launch, Partition, Preempt, Reject, SetPartition, Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, new_device, problem
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.hardware.l2 import FADES, HOLDS, keeps, missing
+from gpusched_env.hardware.l2 import FADES, HOLDS, keeps, l2_share_lost
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
@@ -137,8 +137,8 @@ def test_nodes_of_a_graph_depend_on_the_l2_as_kernels_do(device: str) -> None:
 def test_the_law() -> None:
     """Nothing is lost while there is room; beyond that, 8 % of the capacity leave 1/e."""
     room = HOLDS * MIB
-    assert missing(MIB, 0.5 * room, 0.5 * room) == 0.0
-    assert missing(MIB, room, FADES * MIB) == pytest.approx(1.0 - 1.0 / math.e)
-    assert missing(MIB, 0.0, 100.0 * MIB) == pytest.approx(1.0)
+    assert l2_share_lost(MIB, 0.5 * room, 0.5 * room) == 0.0
+    assert l2_share_lost(MIB, room, FADES * MIB) == pytest.approx(1.0 - 1.0 / math.e)
+    assert l2_share_lost(MIB, 0.0, 100.0 * MIB) == pytest.approx(1.0)
     assert keeps(MIB, int(room))
     assert not keeps(MIB, int(room) + 1)

@@ -14,7 +14,7 @@ from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, kernel_ends, launch_first, new_device, problem, run

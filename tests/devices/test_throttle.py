@@ -21,7 +21,7 @@ from gpusched_env.scheduling.commands import (
     Throttle,
     Wait,
 )
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, new_device, problem
 from tests.refusals import refused

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpy.events import ProcessGenerator
 
-from gpusched_env.devices.reference.clock import Alarm, Clock, Phase
+from gpusched_env.devices.reference.world import Alarm, Clock, Phase
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Partition, Preempt, Wait

@@ -14,7 +14,7 @@ from gpusched_env.errors import GpuschedError
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
 from tests.devices.problems import K, new_device, problem
 from tests.refusals import refused

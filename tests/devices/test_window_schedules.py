@@ -14,7 +14,7 @@ from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
 from gpusched_env.scheduling.timeline import Columns, Timeline
 from gpusched_env.scheduling.view import View
-from gpusched_env.workload.segments import conflict
+from gpusched_env.workload.memory import conflict
 from gpusched_env.workload.workload import COPIES, Op, OpKind, Segment
 from tests.devices.windows import (
     GAP_US,

@@ -11,7 +11,7 @@ from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
 from gpusched_env.scheduling.view import View
-from gpusched_env.workload.segments import check_us
+from gpusched_env.workload.memory import check_us
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Segment
 from tests.devices.problems import launch_first, run
 from tests.devices.windows import (

@@ -18,7 +18,7 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import WAIT, Command, Wait
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.kernel import Kernel

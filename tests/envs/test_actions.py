@@ -21,7 +21,7 @@ from gpusched_env.planning.interval import Serve
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scenarios.stream import Stream
+from gpusched_env.scenarios.tenant_program import Stream
 from gpusched_env.scheduling.commands import (
     COMMANDS,
     Command,
@@ -34,7 +34,7 @@ from gpusched_env.scheduling.commands import (
     TilePolicy,
     Wait,
 )
-from gpusched_env.scheduling.legality import check
+from gpusched_env.scheduling.legality import check_command
 from gpusched_env.scheduling.view import View
 from tests.envs.conftest import build_view
 from tests.refusals import refused
@@ -246,7 +246,7 @@ def consumes(view: View, launch: int) -> bool:
 
 def accepted(command: Command, view: View, built: Problem) -> bool:
     try:
-        check(command, view, built, operation_of=pytest.fail)
+        check_command(command, view, built, operation_of=pytest.fail)
     except IllegalCommand:
         return False
     return True

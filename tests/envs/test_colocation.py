@@ -12,8 +12,8 @@ from gymnasium.vector import SyncVectorEnv
 
 from gpusched_env.envs.action_fields import PAUSES
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.extra_tables import KnobFeature
 from gpusched_env.envs.features import TenantFeature
-from gpusched_env.envs.knobs import KnobFeature
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.experiments.lib.play import play

@@ -10,14 +10,13 @@ from numba import njit
 
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.encoding import encode
+from gpusched_env.envs.extra_columns import encode_forms, encode_gains
 from gpusched_env.envs.features import TABLES
-from gpusched_env.envs.forms import encode_forms
 from gpusched_env.envs.numbering import fill_mask, plan_of, write_meaning
 from gpusched_env.envs.observations import ObservationEncoder, scalars
-from gpusched_env.envs.tiles import encode_gains
 from gpusched_env.planning.tiles import SCRATCH
-from gpusched_env.scenarios.stream import Stream
-from gpusched_env.scheduling.given import GIVEN, write_numbers
+from gpusched_env.scenarios.tenant_program import Stream
+from gpusched_env.scheduling.legality import COMMAND_RECORD, write_numbers
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 LAYOUT = ActionLayout(
@@ -88,14 +87,14 @@ def test_a_batch_gets_what_single_views_get(random_view: Callable[[int, int], Vi
     masks = np.zeros((count, LAYOUT.n), np.bool_)
     values = np.array([scalars(view) for view in views])
     plan = plan_of(LAYOUT)
-    meanings = np.zeros((count, LAYOUT.n), GIVEN)
+    meanings = np.zeros((count, LAYOUT.n), COMMAND_RECORD)
     observe(pending, running, tenants, in_use, values, plan.rows, plan.choices, out, masks, meanings, np.zeros(SCRATCH))
     streams = (*[Stream(0, 0)] * 7, Stream(-1, 0))
     for e, view in enumerate(views):
         np.testing.assert_array_equal(masks[e], LAYOUT.mask(view))
         for action in np.flatnonzero(masks[e])[1:].tolist():
             command = LAYOUT.decode(action, view, wait_us=1.0, streams=streams)
-            given = np.zeros(1, GIVEN)
+            given = np.zeros(1, COMMAND_RECORD)
             write_numbers(command, given.view(np.int64))
             assert meanings[e, action] == given[0]
         for table, (name, expected) in zip(out, encoder.encode(view).items(), strict=True):

@@ -10,9 +10,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from gpusched_env.agents.exported import untrained_policy
 from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.agents.rollout import evaluate_costs
-from gpusched_env.agents.untrained import untrained_policy
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.envs.env import GpuSchedulingEnv

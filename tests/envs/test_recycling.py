@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpusched_env.envs.recycling import KEPT, Recycled
+from gpusched_env.envs.observations import KEPT, Recycled
 
 SHAPES = {"pending": (3, 2, 4), "device": (3, 5)}
 

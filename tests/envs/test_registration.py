@@ -10,7 +10,7 @@ import pytest
 
 import gpusched_env
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.datasheet import datasheet, document
+from gpusched_env.envs.datasheet import datasheet, environments_page
 from gpusched_env.envs.features import TABLES
 from gpusched_env.envs.registration import env_ids, register_envs
 from gpusched_env.scenarios.scenario import load_scenario, scenario_names
@@ -67,7 +67,7 @@ def test_data_sheets_name_every_action_and_column() -> None:
     asked = {"kind": "trace", "times_us": [1.0, 2.0], "at_end": "repeats"}
     traced = datasheet(load_scenario("Toy", tenants={"urgent": {"arrivals": asked}}))
     assert "| trace, times_us (2), speed 1, window first, at_end repeats |" in traced
-    whole = document()
+    whole = environments_page()
     for table, features in TABLES.items():
         assert f"### `{table}`" in whole
         for feature in features:
@@ -75,4 +75,4 @@ def test_data_sheets_name_every_action_and_column() -> None:
 
 
 def test_the_class_docstring_is_part_of_the_data_sheet() -> None:
-    assert "### Reward\nMinus the growth of the scenario's cost" in document()
+    assert "### Reward\nMinus the growth of the scenario's cost" in environments_page()

@@ -18,9 +18,9 @@ from gpusched_env.display.picture import LEFT, RIGHT
 from gpusched_env.display.words import time_text
 from gpusched_env.envs import render
 from gpusched_env.envs.env import GpuSchedulingEnv
-from gpusched_env.episodes.scenes import kernel_name, scene, window_us
+from gpusched_env.episodes.charts import kernel_name, scene, window_us
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.api import run_episode
+from gpusched_env.experiments.compare import run_episode
 from tests.refusals import refused
 
 BEFORE_THE_END = [1, 2, 2, 0, 0]

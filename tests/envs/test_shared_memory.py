@@ -10,10 +10,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 
-from gpusched_env.data.memory_mixes import memory_mix
+from gpusched_env.data.parboil import memory_mix
 from gpusched_env.envs.action_fields import BUDGETS
-from gpusched_env.envs.cores import CoreFeature
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.extra_tables import CoreFeature
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario

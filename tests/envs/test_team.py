@@ -100,7 +100,7 @@ def test_memory_grows_while_threads_step(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(batch_module, "WORTH_A_TEAM", 1)
     got = play(make("MultiTenantBurst", threads=3), 300)
     np.testing.assert_equal(got, expected)
-    assert set(served) == set(batch_module.TO_SERVE)
+    assert set(served) == set(batch_module.NEEDS_MEMORY)
     assert len(served) > 10 * COUNT, "environments stop in the middle of steps too"
 
 

@@ -23,7 +23,7 @@ from gpusched_env.games.task_queues.environment.env import TaskQueueEnv
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Wait
-from gpusched_env.scheduling.one_thread import OneThread, alone
+from gpusched_env.scheduling.guards import OneThread, one_thread_at_a_time
 from tests.refusals import refused
 
 ENVIRONMENTS: dict[str, Callable[[], Any]] = {
@@ -137,11 +137,11 @@ def test_and_fleets() -> None:
 
 def test_a_method_may_call_another_and_leaves_after_an_error() -> None:
     class Nested(OneThread):
-        @alone
+        @one_thread_at_a_time
         def outer(self, fails: bool) -> int:
             return self.inner(fails) + 1
 
-        @alone
+        @one_thread_at_a_time
         def inner(self, fails: bool) -> int:
             if fails:
                 raise KeyError

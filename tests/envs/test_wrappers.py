@@ -10,7 +10,7 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 
 from gpusched_env.envs.registration import env_id
-from gpusched_env.envs.wrappers import EpisodeMetrics
+from gpusched_env.envs.single import EpisodeMetrics
 
 GAMES = {
     "InferenceBesideTraining": {},

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.episodes.meeting import (
+from gpusched_env.episodes.cautions import (
     CostRange,
     TenantDemand,
     demands,

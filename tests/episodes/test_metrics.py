@@ -15,8 +15,7 @@ from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Reward, load_scenario, make_scenario
-from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.reward import COST_TERMS, cost_terms, total_cost
+from gpusched_env.scheduling.reward import COST_TERMS, Costs, cost_terms, total_cost
 from gpusched_env.scheduling.timeline import Timeline
 
 BATCH, URGENT = 0, 1

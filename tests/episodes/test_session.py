@@ -16,7 +16,7 @@ from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.set_up import SetUp, problem_for
 from gpusched_env.scheduling.commands import Command, Launch, Wait
-from gpusched_env.scheduling.scheduler import scheduler_rng
+from gpusched_env.scheduling.contract import scheduler_rng
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import K, problem
 

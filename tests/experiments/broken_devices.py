@@ -10,19 +10,19 @@ from typing import Any
 from simpy.core import SimTime
 from simpy.events import NORMAL, Event, EventPriority
 
-from gpusched_env.devices.reference.clock import Clock, Due, Phase
-from gpusched_env.devices.reference.copies import CopyEngines
+from gpusched_env.devices.reference.blocks import Grid
+from gpusched_env.devices.reference.context import CopyEngines
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.devices.reference.dispatcher import Dispatcher
-from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.tiling import Tiling
+from gpusched_env.devices.reference.world import Clock, Due, Phase
 from gpusched_env.devices.rules.copies import TO_DEVICE
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Wait
-from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 

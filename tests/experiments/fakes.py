@@ -17,7 +17,7 @@ from gpusched_env.hardware.clock import to_ps
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
-from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import (
     DependencyColumn,

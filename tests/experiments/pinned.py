@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from gpusched_env.experiments.fuzz.case import Case
-from gpusched_env.experiments.fuzz.fuzzing import KERNELS
+from gpusched_env.experiments.fuzz.run import KERNELS
 
 FILE = Path(__file__).parent / "fuzz_cases.json.gz"
 

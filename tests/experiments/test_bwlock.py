@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gpusched_env.data.parboil import HISTO, histo_us, shares_of_histo
-from gpusched_env.experiments.papers.bwlock import Paper
-from gpusched_env.experiments.papers.bwlock.runs import (
-    Beside,
+from gpusched_env.experiments.papers.bwlock import (
+    BenchmarkBesideHogs,
     OneCore,
-    Took,
+    Paper,
+    RunOutcome,
     cost_of_two,
     denver_misses_per_us,
     kappa,
@@ -39,7 +39,7 @@ def test_histo_s_iteration_is_that_of_the_logs() -> None:
 def test_a_lock_protects_while_its_holder_spins(device: str) -> None:
     """Beside two hogs: slowed by what the law says, hardly with a budget, and as if unlocked where the host sleeps."""
     alone, slowed, locked, asleep = (
-        Beside(hogs=hogs, budget=budget, spins=spins, jobs=4).run(device).job_us
+        BenchmarkBesideHogs(hogs=hogs, budget=budget, spins=spins, jobs=4).run(device).job_us
         for hogs, budget, spins in ((0, None, True), (2, None, True), (2, 512, True), (2, 512, False))
     )
     assert slowed / alone == pytest.approx(2.355, abs=0.02)
@@ -57,7 +57,7 @@ def test_shares_of_a_core_are_the_closed_form(rho: float) -> None:
 
 def test_figures_are_judged_by_the_runs() -> None:
     """Where nothing is slowed, no figure of a slowdown comes out, and the page says which do not."""
-    same = Took(1e4, (1.0,) * 5, 1.0, 1.0, 1.0, 1e6)
+    same = RunOutcome(1e4, (1.0,) * 5, 1.0, 1.0, 1.0, 1e6)
     paper = Paper(dict.fromkeys(Paper.cells(), same))
     checks = {check.what: check for check in paper.checks()}
     assert not checks["histo, three Cortex hogs"].holds

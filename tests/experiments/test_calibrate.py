@@ -15,7 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.calibrate.samples import CalibrationSamples, Gap, Sample, read_recordings
+from gpusched_env.experiments.calibrate.fit import CalibrationSamples, Gap, Sample, read_recordings
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel
 from gpusched_env.hardware.specs import Contention, Instructions, load_gpu

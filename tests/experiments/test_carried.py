@@ -15,10 +15,10 @@ from gpusched_env.experiments.validate.carried import (
     KERNEL_LIMIT,
     both_ways,
     by_length,
-    carried,
-    holds,
+    carry_over_result,
     markdown,
     summary,
+    within_limits,
 )
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload, encode_workload, read_workload
@@ -44,7 +44,7 @@ def recorded(gpu: str, *times_us: float, names: tuple[str, ...] = ("gemm", "relu
 
 
 def test_a_kernel_that_waits_takes_as_long_where_the_clock_is_the_same() -> None:
-    found = carried(recorded("h100-sxm", 10.0, 4.0), recorded("h200-sxm", 8.0, 4.0))
+    found = carry_over_result(recorded("h100-sxm", 10.0, 4.0), recorded("h200-sxm", 8.0, 4.0))
     assert (found.recorded_on, found.gpu, found.distinct) == ("h100-sxm", "h200-sxm", 2)
     assert found.unchanged.tolist() == [1.25, 1.0]
     np.testing.assert_allclose(found.kernels, [1.25, 1.0], rtol=2e-3)
@@ -63,29 +63,29 @@ def test_a_kernel_that_fits_into_the_l2_does_not_gain_by_a_faster_dram() -> None
         return structs.replace(workload, kernels=tuple(kernels), footprint_bytes=footprint_bytes)
 
     there = streams("h200-sxm", 20.0, 80.0)
-    found = carried(streams("h100-sxm", 20.0, 80.0, footprint_bytes=100_000_000), there)
+    found = carry_over_result(streams("h100-sxm", 20.0, 80.0, footprint_bytes=100_000_000), there)
     assert (found.uncached < 0.97).all()
     assert found.kernels[0] == pytest.approx(1.0, rel=1e-9)
     assert found.kernels[1] == found.uncached[1]
     assert found.network_uncached < found.network_ratio < found.network_unchanged == 1.0
-    unknown = carried(streams("h100-sxm", 20.0, 80.0), there)
+    unknown = carry_over_result(streams("h100-sxm", 20.0, 80.0), there)
     assert unknown.kernels.tolist() == unknown.uncached.tolist() == found.uncached.tolist()
 
 
 def test_only_kernels_that_both_have_are_compared() -> None:
     there = recorded("h200-sxm", 10.0, 3.0, names=("gemm", "gelu"))
-    found = carried(recorded("h100-sxm", 10.0, 4.0), there)
+    found = carry_over_result(recorded("h100-sxm", 10.0, 4.0), there)
     assert found.lengths_us.tolist() == [10.0]
     with refused(InputError, "h100-sxm", "h200-sxm"):
-        carried(recorded("h100-sxm", 1.0, names=("a",)), recorded("h200-sxm", 1.0, names=("b",)))
+        carry_over_result(recorded("h100-sxm", 1.0, names=("a",)), recorded("h200-sxm", 1.0, names=("b",)))
     with refused(InputError, "h100-sxm", "recordings"):
-        carried(recorded("h100-sxm", 1.0, 1.0), recorded("h100-sxm", 1.0, 1.0))
+        carry_over_result(recorded("h100-sxm", 1.0, 1.0), recorded("h100-sxm", 1.0, 1.0))
 
 
 def test_it_goes_both_ways_and_is_judged_in_each() -> None:
     one, other = recorded("h100-sxm", 10.0, 4.0), recorded("h200-sxm", 10.3, 4.1)
-    ways = [carried(one, other), carried(other, one)]
-    assert holds(ways)
+    ways = [carry_over_result(one, other), carry_over_result(other, one)]
+    assert within_limits(ways)
     rows = summary(ways).rows
     assert [(row[0], row[1], row[6]) for row in rows] == [
         (way, which, "holds")
@@ -94,7 +94,7 @@ def test_it_goes_both_ways_and_is_judged_in_each() -> None:
     ]
     assert [row[1] for row in by_length(ways).rows] == ["below 5 us", "5 to 20 us"] * 2
     longer = recorded("h200-sxm", *(time * (1.0 + 1.1 * KERNEL_LIMIT) for time in (10.0, 4.0)))
-    assert not holds([carried(one, other), carried(longer, one)])
+    assert not within_limits([carry_over_result(one, other), carry_over_result(longer, one)])
 
 
 def test_the_command_writes_a_page_and_says_whether_errors_are_within_limits(
@@ -125,6 +125,6 @@ def test_an_h100_and_an_h200_ran_the_same_networks() -> None:
     name = "lstm_infer_b16_t50.workload.json.gz"
     one = read_workload(RECORDINGS / "h100" / "unseen_networks" / "traces" / name)
     other = read_workload(RECORDINGS / "h200" / "traces" / name)
-    found = carried(one, other)
+    found = carry_over_result(one, other)
     assert len(found.kernels) == found.distinct == 4
     assert found.network_ratio == pytest.approx(1.02, abs=0.01)

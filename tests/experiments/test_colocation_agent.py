@@ -7,7 +7,7 @@ import pytest
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.experiments.papers import colocation_agent as page
-from gpusched_env.experiments.papers.colocation_agent.rules import KnownLoad, SeenLatency, SeenLoad
+from gpusched_env.experiments.papers.colocation_agent import KnownLoad, SeenLatency, SeenLoad
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 
@@ -73,9 +73,10 @@ def test_a_setting_is_best_where_costs_are_least_in_proportion() -> None:
     costs = dict.fromkeys(page.searching(), 100.0)
     dear, cheap = page.TRAINED[:2]
     seed = page.SEARCHED[0]
-    costs |= {page.Episode(page.FIXED, n, "train", dear, seed): 10_000.0 for n in range(len(page.SETTINGS[page.FIXED]))}
-    costs[page.Episode(page.FIXED, 1, "train", dear, seed)] = 9_900.0
-    costs[page.Episode(page.FIXED, 2, "train", cheap, seed)] = 50.0
+    settings = range(len(page.SETTINGS[page.FIXED]))
+    costs |= {page.AgentEpisode(page.FIXED, n, "train", dear, seed): 10_000.0 for n in settings}
+    costs[page.AgentEpisode(page.FIXED, 1, "train", dear, seed)] = 9_900.0
+    costs[page.AgentEpisode(page.FIXED, 2, "train", cheap, seed)] = 50.0
     assert page.best_settings(costs)[page.FIXED] == 2
 
 

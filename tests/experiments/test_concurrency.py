@@ -10,16 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpusched_env.experiments.lib.graph_pairs import GraphPair, GraphPairs, graph_cells, recorded_pairs
-from gpusched_env.experiments.lib.larger_batch import at_batch
-from gpusched_env.experiments.lib.recorded import measurements
+from gpusched_env.experiments.lib.recorded import GraphPair, GraphPairs, graph_cells, measurements, recorded_pairs
 from gpusched_env.experiments.lib.verdicts import Compared, Finding
 from gpusched_env.experiments.papers.concurrency import Paper
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS
-from gpusched_env.experiments.papers.concurrency.controls import CONTROLS, Controlled
-from gpusched_env.experiments.papers.concurrency.hosts import AT_WORK, BOUND_US, SWEPT_US, WAITING
-from gpusched_env.experiments.papers.concurrency.one_process import OneProcess
-from gpusched_env.experiments.papers.concurrency.published import long_share
+from gpusched_env.experiments.papers.concurrency.controls import CONTROLS, ControlledClaim
+from gpusched_env.experiments.papers.concurrency.hosts import AT_WORK, BOUND_US, SWEPT_US, WAITING, OneProcess, at_batch
 from gpusched_env.experiments.papers.concurrency.recorded import PairSide, cause_of, on_hardware
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,
@@ -34,10 +30,11 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     SEEDS,
     SWITCHED_OFF,
     ConcurrencyRun,
-    Figures,
+    RunFigures,
     all_cells,
     judged_cells,
 )
+from gpusched_env.experiments.papers.concurrency.tables import long_share
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
@@ -120,9 +117,9 @@ def test_hosts_slow_each_other_under_priority_streams_only() -> None:
     assert found["priority streams"] == (AT_WORK, WAITING) == (0.64, 0.32)
 
 
-def figures(**given: float) -> Figures:
-    plain = {field.name: 1.0 for field in dataclasses.fields(Figures)}
-    return Figures(**{**plain, **given})  # type: ignore[arg-type]
+def figures(**given: float) -> RunFigures:
+    plain = {field.name: 1.0 for field in dataclasses.fields(RunFigures)}
+    return RunFigures(**{**plain, **given})  # type: ignore[arg-type]
 
 
 def made_up(first: int = 0, **changed: dict[str, float]) -> Paper:
@@ -273,7 +270,7 @@ def result(*held: bool | None, sides: tuple[PairSide, ...] = (side(1.0, 1.0),)) 
     made = made_up()
     made.findings = [Finding("O1", "a claim", holds, "a figure", 1, 1, "") for holds in held]
     made.controls = [
-        Controlled("O1", text, "what it is about", holds, "a figure", False, "another")
+        ControlledClaim("O1", text, "what it is about", holds, "a figure", False, "another")
         for text, holds in zip(CONTROLS, held, strict=False)
         if holds is not None
     ]

@@ -7,33 +7,36 @@ from typing import Any
 
 import pytest
 
-from gpusched_env.experiments.papers.concurrency import shared, shared_claims, shared_tables
+from gpusched_env.experiments.papers.concurrency import recorded as shared_claims
+from gpusched_env.experiments.papers.concurrency import recorded as shared_tables
+from gpusched_env.experiments.papers.concurrency import runs as shared
 from gpusched_env.experiments.papers.concurrency.controls import outcome
-from gpusched_env.experiments.papers.concurrency.recorded import resnet50
-from gpusched_env.experiments.papers.concurrency.runs import ONE_PROCESS, PAIRS, PAPERS, ConcurrencyRun
-from gpusched_env.experiments.papers.concurrency.shared import (
+from gpusched_env.experiments.papers.concurrency.recorded import (
+    RECORDED_CLAIMS,
+    SharedSide,
+    magnitudes_table,
+    order_by_lock,
+    recorded_findings,
+    recorded_table,
+    resnet50,
+    rises,
+    shared_sides,
+    shared_table,
+)
+from gpusched_env.experiments.papers.concurrency.runs import (
     LAUNCHERS,
     NETWORKS,
+    ONE_PROCESS,
+    PAIRS,
+    PAPERS,
     SCHEDULERS,
+    ConcurrencyRun,
     SharedRun,
     SharedSlowdown,
     host_shares,
     shared_cells,
     shared_rows,
     training_hosts,
-)
-from gpusched_env.experiments.papers.concurrency.shared_claims import (
-    RECORDED_CLAIMS,
-    order_by_lock,
-    recorded_findings,
-    rises,
-)
-from gpusched_env.experiments.papers.concurrency.shared_tables import (
-    SharedSide,
-    magnitudes_table,
-    recorded_table,
-    shared_sides,
-    shared_table,
 )
 from gpusched_env.scenarios.building import load_workload
 from tests.experiments.test_concurrency import made_up, result

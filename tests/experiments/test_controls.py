@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gpusched_env.experiments.lib.graph_pairs import GraphPair
-from gpusched_env.experiments.validate.controls import (
+from gpusched_env.experiments.lib.recorded import GraphPair
+from gpusched_env.experiments.validate.tables import (
     CONTROLS,
     ENDS,
     L2,

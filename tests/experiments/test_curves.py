@@ -9,8 +9,16 @@ import msgspec
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.results.curves import Curves, _comparable, encode_curves, gather, read_curves
-from gpusched_env.experiments.results.figure import apart, curves_svg, limits
+from gpusched_env.experiments.results.curves import (
+    Curves,
+    _comparable,
+    curves_svg,
+    encode_curves,
+    gather,
+    limits,
+    read_curves,
+    spread_labels,
+)
 from tests.experiments.trainings import training
 from tests.refusals import refused
 
@@ -136,6 +144,6 @@ def test_equal_curves_are_equal_files(curves: Curves) -> None:
 
 
 def test_labels_keep_their_distance() -> None:
-    assert apart([1.0, 5.0, 9.0], 2.0) == [1.0, 5.0, 9.0]
-    assert apart([4.0, 4.0, 4.0], 2.0) == [2.0, 4.0, 6.0]
-    assert apart([], 2.0) == []
+    assert spread_labels([1.0, 5.0, 9.0], 2.0) == [1.0, 5.0, 9.0]
+    assert spread_labels([4.0, 4.0, 4.0], 2.0) == [2.0, 4.0, 6.0]
+    assert spread_labels([], 2.0) == []

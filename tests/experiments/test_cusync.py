@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpusched_env.experiments.papers.cusync import Gain, Paper, right_signs, scored
-from gpusched_env.experiments.papers.cusync.runs import Attention, Convolutions, Mlp, Toy
+from gpusched_env.experiments.papers.cusync.runs import AttentionRun, ConvolutionsRun, MlpRun, Toy
 from gpusched_env.hardware.specs import load_gpu
 
 
@@ -38,7 +38,7 @@ def test_measured_gains_are_those_of_the_stored_times(paper: Paper) -> None:
 
 
 def test_stream_synchronised_products_take_as_long_as_measured(paper: Paper) -> None:
-    cell = Mlp("gpt3_v100", 1024, "stream")
+    cell = MlpRun("gpt3_v100", 1024, "stream")
     assert paper.runs[cell].time_us == pytest.approx(sum(cell.row["gemms"]), rel=1e-6)
 
 
@@ -51,10 +51,10 @@ def test_what_convolutions_gain_is_mostly_the_host_s(paper: Paper) -> None:
 
 def test_a_host_that_waits_takes_as_long_as_measured(paper: Paper) -> None:
     for cell in (
-        Convolutions("vgg19_v100", 512, 8, "waited-for"),
-        Convolutions("resnet38_v100", 64, 1, "waited-for"),
-        Attention("gpt3_v100", 0, 2048, "waited-for"),
-        Attention("llama_v100", 1024, 1, "waited-for"),
+        ConvolutionsRun("vgg19_v100", 512, 8, "waited-for"),
+        ConvolutionsRun("resnet38_v100", 64, 1, "waited-for"),
+        AttentionRun("gpt3_v100", 0, 2048, "waited-for"),
+        AttentionRun("llama_v100", 1024, 1, "waited-for"),
     ):
         assert paper.runs[cell].time_us == pytest.approx(cell.row["stream_us"], rel=1e-6)
 
@@ -75,7 +75,7 @@ def test_stream_k_takes_no_partial_waves(paper: Paper) -> None:
     """GPT-3 with 512 tokens on 108 SMs: 96 and 192 tiles of one block an SM, and a fix-up each."""
     fix_up_us = 2 * 4 * 65536 * 108 / load_gpu("a100").dram_bytes_per_us
     expected_us = 371.54 * 96 / 108 + 371.54 / 2 * 192 / 108 + 2 * fix_up_us
-    assert paper.runs[Mlp("gpt3_a100", 512, "stream-k")].time_us == pytest.approx(expected_us, rel=1e-6)
+    assert paper.runs[MlpRun("gpt3_a100", 512, "stream-k")].time_us == pytest.approx(expected_us, rel=1e-6)
     assert len(paper.stream_k) == 20
 
 
@@ -95,11 +95,11 @@ def test_whole_models_are_the_sum_of_their_best_parts(paper: Paper) -> None:
 def test_both_devices_find_the_same() -> None:
     for cell in (
         Toy("tile"),
-        Mlp("llama_v100", 1024, "tile"),
-        Mlp("gpt3_v100", 512, "row"),
-        Mlp("gpt3_a100", 512, "stream-k"),
-        Attention("gpt3_v100", 0, 512, "strided"),
-        Attention("llama_v100", 0, 1024, "tile"),
+        MlpRun("llama_v100", 1024, "tile"),
+        MlpRun("gpt3_v100", 512, "row"),
+        MlpRun("gpt3_a100", 512, "stream-k"),
+        AttentionRun("gpt3_v100", 0, 512, "strided"),
+        AttentionRun("llama_v100", 0, 1024, "tile"),
     ):
         assert cell.run("reference") == cell.run("compiled")
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gpusched_env.experiments.papers import eclip
-from gpusched_env.experiments.papers.eclip import runs
+from gpusched_env.experiments.papers import eclip as runs
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.workload.workload import OpKind
 
@@ -39,7 +39,7 @@ def test_a_mix_of_two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """ECLIP keeps its budget and serves more than one stream; a call a kernel serves a fraction of that."""
     monkeypatch.setattr(runs, "HORIZON_US", 60_000.0)
     runs.problem.cache_clear()
-    found = {of: eclip.Mixed(2, of).run("compiled") for of in (eclip.BASELINE, eclip.ECLIP, eclip.IOCTL)}
+    found = {of: eclip.MixRun(2, of).run("compiled") for of in (eclip.BASELINE, eclip.ECLIP, eclip.IOCTL)}
     runs.problem.cache_clear()
     assert found[eclip.ECLIP].total_per_s > 1.05 * found[eclip.BASELINE].total_per_s
     assert found[eclip.IOCTL].total_per_s < 0.5 * found[eclip.BASELINE].total_per_s
@@ -52,7 +52,7 @@ def test_a_mix_of_two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 def test_page_and_data_are_complete() -> None:
     """From figures that stand in for those of the simulation."""
-    figures = runs.Served((10, 10), (25.0, 25.0), (1e4, 1e4), (0.0, 12.0), 80.0, 4e5, 0.25)
+    figures = runs.MixOutcome((10, 10), (25.0, 25.0), (1e4, 1e4), (0.0, 12.0), 80.0, 4e5, 0.25)
     paper = eclip.Paper(dict.fromkeys(eclip.Paper.cells(), figures))
     data = json.loads(json.dumps(paper.as_dict()))
     assert len(data["mixes"]) == 7 * 6

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from gpusched_env.display.frame import frame
-from gpusched_env.experiments.lib.recorded import RECORDED_ON
-from gpusched_env.experiments.lib.time_sliced import TimeSliced
+from gpusched_env.experiments.lib.recorded import RECORDED_ON, TimeSliced
 from gpusched_env.experiments.papers.fikit import Paper, runs
-from gpusched_env.experiments.papers.fikit.claims import Claimed, Judged
-from gpusched_env.experiments.papers.fikit.modes import (
+from gpusched_env.experiments.papers.fikit.figures import Claimed, JudgedClaim
+from gpusched_env.experiments.papers.fikit.pairs import FEATURES, distribution, drivers, outsiders
+from gpusched_env.experiments.papers.fikit.runs import (
     BY_ITSELF,
     CASES,
     CONTEXTS,
@@ -24,16 +24,19 @@ from gpusched_env.experiments.papers.fikit.modes import (
     GPU,
     LOADS,
     MPS,
+    NETWORKS,
     NO_SCHEDULER,
     PROCESSES,
     RIGHT,
+    SET_APART,
     SLICES,
     SWEEP,
     UNDER_MPS,
+    FikitOutcome,
+    FikitRun,
+    all_cells,
     now_and_then,
 )
-from gpusched_env.experiments.papers.fikit.pairs import FEATURES, distribution, drivers, outsiders
-from gpusched_env.experiments.papers.fikit.runs import NETWORKS, SET_APART, FikitOutcome, FikitRun, all_cells
 
 SOME = ("AlexNet", "ResNet-50", "FCN-50", "Faster R-CNN", "FCOS")
 """Of each kind, without those of a thousand waits, which take long to simulate."""
@@ -68,7 +71,7 @@ def test_a_range_is_spanned_as_far_as_quantiles_reach() -> None:
 
 def test_a_claim_is_shown_if_its_control_fails() -> None:
     def claimed(ours: bool, without: bool) -> Claimed:
-        return Claimed("fast", "", "", GPU, 1, Judged(ours, ""), "priorities", Judged(without, ""))
+        return Claimed("fast", "", "", GPU, 1, JudgedClaim(ours, ""), "priorities", JudgedClaim(without, ""))
 
     cases = [claimed(ours, without) for ours, without in ((True, False), (True, True), (False, False), (False, True))]
     assert [case.verdict for case in cases] == ["shown", "not shown", "off", "off"]

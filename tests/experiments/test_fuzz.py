@@ -25,11 +25,10 @@ from gpusched_env.experiments.fuzz.case import (
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
 from gpusched_env.experiments.fuzz.moves.preempt import PreemptMove
-from gpusched_env.experiments.fuzz.run import counterexample, fuzz, write_counterexamples
+from gpusched_env.experiments.fuzz.run import FuzzTally, counterexample, fuzz, write_counterexamples
 from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample, write_counterexample
-from gpusched_env.experiments.fuzz.tally import FuzzTally
 from gpusched_env.experiments.lib.names import new_device
-from gpusched_env.scheduling.device import Device
+from gpusched_env.scheduling.contract import Device
 from tests.experiments import broken_devices as broken
 from tests.experiments.pinned import PINNED, pinned_cases
 

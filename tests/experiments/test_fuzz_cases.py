@@ -28,8 +28,13 @@ from gpusched_env.experiments.fuzz.moves.preempt import PreemptMove
 from gpusched_env.experiments.fuzz.moves.reject import RejectMove
 from gpusched_env.experiments.fuzz.outcome import case_features
 from gpusched_env.experiments.fuzz.shrink import without_unused
-from gpusched_env.experiments.fuzz.stored import Difference, read_counterexample, write_counterexample
-from gpusched_env.experiments.fuzz.trees import simpler_numbers, tree_of
+from gpusched_env.experiments.fuzz.stored import (
+    Difference,
+    read_counterexample,
+    simpler_numbers,
+    tree_of,
+    write_counterexample,
+)
 from gpusched_env.experiments.fuzz.workloads import kernels_of
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario

@@ -12,7 +12,7 @@ import pytest
 from gpusched_env.experiments.fuzz.compare import Differs, DuelComparison
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.costs import Costs
+from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.scheduling.view import (
     DependencyColumn,

@@ -18,20 +18,22 @@ from gpusched_env.baselines.registered import Registered
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.games.game import (
+    GameValidation,
     RankedField,
     RankingTerms,
     SchedulerGroup,
     TunedField,
-    Validation,
+    common_game,
+    game_of,
+    games,
 )
 from gpusched_env.experiments.games.kernels import Kernels
-from gpusched_env.experiments.games.registry import common_game, game_of, games
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
-from gpusched_env.experiments.ranking.made import Made
+from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.reference import schedulers as page
-from gpusched_env.experiments.validation_baselines import baseline_costs
+from gpusched_env.experiments.training import baseline_costs
 from gpusched_env.games.child_launches.experiments.game import ChildLaunches
 from gpusched_env.scenarios.games import GAMES, Rooms
 from gpusched_env.scenarios.scenario import load_scenario
@@ -96,7 +98,7 @@ class Fleet:
 
     def ranked(self, terms: RankingTerms) -> RankedField:
         names = list(terms.schedulers or SCHEDULERS.names())
-        return RankedField(schedulers=names, grid=FleetGrid(), made=Made())
+        return RankedField(schedulers=names, grid=FleetGrid(), made=Fingerprints())
 
     def remarks(self, ranking: Any) -> dict[str, list[str]]:
         return {FLEET: [f"{len(ranking.episodes)} episodes."]}
@@ -109,18 +111,18 @@ class Fleet:
             ranges={name: {"cost": Range(1.0, 8.0)} for name in names},
             defaults={name: SCHEDULERS.options(name) for name in names},
             check=SCHEDULERS.make,
-            made=Made(),
+            made=Fingerprints(),
         )
 
     def baselines(self, config: Any) -> list[str]:
         return ["constant"]
 
-    def validation(self, config: Any) -> Validation:
+    def validation(self, config: Any) -> GameValidation:
         def costs(names: list[str], on_progress: Progress) -> dict[str, list[float]]:
             on_progress(1, 1.0)
             return {name: [1.0, 2.0, 9.0] for name in names}
 
-        return Validation(seeds=[0, 1, 2], problems=["small"], episodes=3, costs=costs)
+        return GameValidation(seeds=[0, 1, 2], problems=["small"], episodes=3, costs=costs)
 
 
 @pytest.fixture

@@ -10,8 +10,19 @@ from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.papers.gpucolo import BURST, FIG9, KNOBS, STEADY, TIGHT, Paper
 from gpusched_env.experiments.papers.gpucolo import EXAMPLE as JOBS_OF_EXAMPLE
-from gpusched_env.experiments.papers.gpucolo.motivation import INFERENCE, PUBLISHED, TRAINING, Example, Finish, problem
-from gpusched_env.experiments.papers.gpucolo.runs import Colocation, Controlled, Fixed, generated, slope_ms
+from gpusched_env.experiments.papers.gpucolo.runs import (
+    INFERENCE,
+    PUBLISHED,
+    TRAINING,
+    Colocation,
+    ControllerRun,
+    Example,
+    Finish,
+    Fixed,
+    generated,
+    problem,
+    slope_ms,
+)
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 
@@ -127,7 +138,7 @@ def test_the_page_has_its_tables() -> None:
 
 @pytest.mark.long
 def test_the_inner_tier_holds_latency_at_the_objective() -> None:
-    found = Controlled("gpucolo", 80.0, 40.0, outer=0).run("compiled")
+    found = ControllerRun("gpucolo", 80.0, 40.0, outer=0).run("compiled")
     assert found.latency_ms == pytest.approx(80.0, rel=0.02)
     assert 0.0 < found.periods[-1][2] < 1.0
 

@@ -10,7 +10,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.ranking.bound import ALONE
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
-from gpusched_env.experiments.ranking.headroom import headroom, headrooms, pages
+from gpusched_env.experiments.ranking.pages import headroom, headroom_pages, headrooms
 from gpusched_env.experiments.ranking.result import Ranking
 from tests.experiments.test_ranking import made_of
 from tests.refusals import refused
@@ -51,7 +51,7 @@ def test_who_is_beaten_is_no_bound(ranking: Ranking) -> None:
 
 def test_the_page_has_a_row_a_scenario_the_largest_headroom_first() -> None:
     assert [one.title for one in headrooms([BEATEN, FOUND, BY_AN_AGENT])] == ["One", "Three", "Two"]
-    found = pages([BEATEN, FOUND, BY_AN_AGENT], Path("docs/headroom.md"))
+    found = headroom_pages([BEATEN, FOUND, BY_AN_AGENT], Path("docs/headroom.md"))
     assert list(found) == ["headroom.md", "headroom.svg"]
     text, figure = (content.decode() for content in found.values())
     lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
@@ -68,7 +68,7 @@ def test_the_page_has_a_row_a_scenario_the_largest_headroom_first() -> None:
 def test_only_plans_are_drawn() -> None:
     """A reference of another kind may do what no scheduler can."""
     free = msgspec.structs.replace(made_of("Five", {"a": [10.0] * 6, "free": [5.0] * 6}), clairvoyant=["free"])
-    text, figure = (content.decode() for content in pages([FOUND, free], Path("docs/headroom.md")).values())
+    text, figure = (content.decode() for content in headroom_pages([FOUND, free], Path("docs/headroom.md")).values())
     assert "| Five | a | 10 | free | -50.0%" in text
     assert ">Five<" not in figure
 

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.interference.fit import errors, fit, left_out_error
 from gpusched_env.experiments.interference.pairs import (
     SCHEMA,
     UNSEEN,
@@ -18,13 +17,16 @@ from gpusched_env.experiments.interference.pairs import (
     Simulated,
     Speeds,
     demand_of,
+    errors,
+    fit,
     fitted_networks,
-    recorded,
+    left_out_error,
+    recorded_pairs_by_group,
 )
 from gpusched_env.experiments.interference.result import Interference
 from gpusched_env.experiments.lib.files import read_struct
 from gpusched_env.planning.interference import shipped_model
-from gpusched_env.scenarios.demand import JobDemand
+from gpusched_env.scenarios.profiles import JobDemand
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAIRS = DOCS / "results" / "interference" / "pairs.json.gz"
@@ -59,8 +61,8 @@ def test_no_network_is_on_both_sides() -> None:
 
 
 def test_recorded_groups_have_an_urgent_network_in_front() -> None:
-    assert [len(group.pairs) for group in recorded()] == [18, 63, 80]
-    assert all(pair.mode == "priority" for group in recorded() for pair in group.pairs)
+    assert [len(group.pairs) for group in recorded_pairs_by_group()] == [18, 63, 80]
+    assert all(pair.mode == "priority" for group in recorded_pairs_by_group() for pair in group.pairs)
 
 
 def test_the_shipped_model_predicts_a_pair_that_was_not_in_the_fit() -> None:

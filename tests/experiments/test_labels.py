@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusched_env.experiments.lib.labels import labels
+from gpusched_env.experiments.lib.trained import labels
 
 
 def test_paths_are_as_short_as_tells_them_apart() -> None:

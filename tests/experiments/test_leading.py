@@ -13,9 +13,8 @@ from gpusched_env.display.words import is_largest
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.statistics import Interval
-from gpusched_env.experiments.report.best import did_the_work
 from gpusched_env.experiments.report.charts import MOST, looks
-from gpusched_env.experiments.report.tables import PAGE, notes, tables
+from gpusched_env.experiments.report.tables import PAGE, did_the_work, notes, tables
 from tests.experiments.changed import changed, with_copies
 
 

@@ -20,10 +20,9 @@ from gpusched_env.errors import GpuError
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.live import page
-from gpusched_env.experiments.live.figure import live_svg
+from gpusched_env.experiments.live.page import live_svg
 from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, encode_live, read_live
-from gpusched_env.experiments.live.run import run_live
-from gpusched_env.experiments.live.timed import TimedDecisions
+from gpusched_env.experiments.live.run import TimedDecisions, run_live
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.commands import Command

@@ -6,8 +6,7 @@ import csv
 import io
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.figures import find_figure
-from gpusched_env.experiments.lib.long_tables import tables_csv
+from gpusched_env.experiments.lib.figures import find_figure, tables_csv
 
 
 def test_intervals_become_columns_and_what_is_not_defined_is_empty() -> None:

@@ -12,14 +12,21 @@ from gpusched_env.baselines.registry import SCHEDULERS
 from gpusched_env.closure import ROOT
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
+from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.games.kernels import PLAY
-from gpusched_env.experiments.games.registry import game_of
 from gpusched_env.experiments.lib.names import new_scheduler
-from gpusched_env.experiments.lib.sources import closure_of
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
-from gpusched_env.experiments.ranking.load import sweeps
-from gpusched_env.experiments.ranking.made import Made, check_together, data_hash, made_by, made_by_training, origin_of
-from gpusched_env.experiments.ranking.replaying import Replaying
+from gpusched_env.experiments.ranking.made import (
+    Fingerprints,
+    check_together,
+    closure_of,
+    data_hash,
+    made_by,
+    made_by_training,
+    origin_of,
+)
+from gpusched_env.experiments.ranking.pages import sweeps
+from gpusched_env.experiments.ranking.replay import ReplayOfFiles
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking, read_rankings
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
@@ -195,7 +202,7 @@ def test_notes_add_up_until_all_episodes_stand_for_what_is_there() -> None:
         "ranking.json: 3 episodes",
         "ranking.json: 0 replaced by what was played; 6 episodes left to be played or replaced",
     ]
-    assert read_ranking(FILE).made == [Made(), ranking.made[0]]
+    assert read_ranking(FILE).made == [Fingerprints(), ranking.made[0]]
     assert list(read_rankings([FILE])) == [FILE], "all are as they were written"
     assert command("--stale", code=1)[0] == f"ranking.json: Toy, own.py:Own: 2 of 3 episodes: {unknown}"
     assert command("--note")[0] == "ranking.json: 6 episodes"
@@ -243,14 +250,14 @@ def test_a_sample_is_of_all_files_and_another_with_every_draw(monkeypatch: pytes
     files = [FILE, Path("more.json")]
     drawn: list[tuple[Path, str, int]] = []
     monkeypatch.setattr(
-        Replaying,
+        ReplayOfFiles,
         "_replay",
         lambda self, file, cells: drawn.extend((file, cell.scheduler, cell.seed) for cell in cells),
     )
 
     def sample(number: int, draw: str) -> list[tuple[Path, str, int]]:
         drawn.clear()
-        Replaying(workers=1, note=False, replace=False, tell=print).sample(files, number, draw)
+        ReplayOfFiles(workers=1, note=False, replace=False, tell=print).sample(files, number, draw)
         return list(drawn)
 
     assert sample(5, "a") == sample(5, "a") != sample(5, "b")
@@ -280,7 +287,7 @@ def test_a_search_for_options_goes_on_by_the_same_sources_only() -> None:
 
 
 def test_loads_are_compared_by_the_same_sources_only() -> None:
-    made = [Made(physics={"compiled": "a"}), Made(physics={"compiled": "b"})]
+    made = [Fingerprints(physics={"compiled": "a"}), Fingerprints(physics={"compiled": "b"})]
 
     def at(load: float, number: int) -> Ranking:
         cell = RankedEpisode("Toy", "Toy", "sjf", "compiled", 0)
@@ -315,8 +322,10 @@ def test_files_that_contradict_themselves_are_refused() -> None:
 def test_files_of_different_sources_are_refused_and_those_of_unknown_ones_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    first = Made(physics={"compiled": "a"}, schedulers={"Toy": {"fifo": "b"}}, data={"Toy": {"Toy": "c"}})
-    check_together({"first": first, "old": Made(), "same": first, "more": Made(schedulers={"Toy": {"orion": "d"}})})
+    first = Fingerprints(physics={"compiled": "a"}, schedulers={"Toy": {"fifo": "b"}}, data={"Toy": {"Toy": "c"}})
+    check_together(
+        {"first": first, "old": Fingerprints(), "same": first, "more": Fingerprints(schedulers={"Toy": {"orion": "d"}})}
+    )
     assert capsys.readouterr().err == "gpusched: 1 of 4 files do not say what made them\n"
     for part, other in (
         (r"physics \(compiled\)", {"physics": {"compiled": "b"}}),

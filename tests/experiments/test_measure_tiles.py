@@ -11,33 +11,32 @@ import pytest
 from gpusched_env.devices.cuda.kernels import compiled, registers_of
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.measure import tiles as program
-from gpusched_env.experiments.measure.tile_kernels import MOST_SHARED, NAMES, SHARED, THREADS, Kernels, OnGpu
 from gpusched_env.experiments.measure.tile_page import shipped, tile_page, write_page
-from gpusched_env.experiments.measure.tile_prediction import predictions
 from gpusched_env.experiments.measure.tile_rows import (
     AloneTime,
-    Case,
     CostTime,
     PairTime,
     Predicted,
+    TileCase,
     Unmeasured,
+    predictions,
     read_tiles,
+    tables_of,
 )
-from gpusched_env.experiments.measure.tile_tables import tables_of
-from gpusched_env.hardware.products import match_gpu
-from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.experiments.measure.tiles import MOST_SHARED, NAMES, SHARED, THREADS, TileKernels, TilePairOnGpu
+from gpusched_env.hardware.specs import load_gpu, match_gpu
 from tests.experiments.tile_stand_in import TileGpu
 from tests.refusals import refused
 
 ROOT = Path(__file__).parents[2]
-TOY = Case(work="spin", tokens=1536, producer=(3, 2), consumer=(3, 2), sms=4, per_sm=1)
+TOY = TileCase(work="spin", tokens=1536, producer=(3, 2), consumer=(3, 2), sms=4, per_sm=1)
 """The paper's: two products of 3 x 2 tiles on 4 SMs."""
-PRODUCTS = Case(work="product", tokens=1536, producer=(2, 2), consumer=(2, 3), sms=5, per_sm=1)
+PRODUCTS = TileCase(work="product", tokens=1536, producer=(2, 2), consumer=(2, 3), sms=5, per_sm=1)
 
 
-def on_gpu(case: Case, sms: int | None = None) -> OnGpu:
+def on_gpu(case: TileCase, sms: int | None = None) -> TilePairOnGpu:
     gpu = TileGpu(sms or case.sms)
-    return OnGpu(Kernels(gpu), case, gpu.sms)
+    return TilePairOnGpu(TileKernels(gpu), case, gpu.sms)
 
 
 def test_tables_of_the_toy() -> None:
@@ -62,7 +61,7 @@ def test_grids_of_other_rows_are_refused() -> None:
 
 
 def test_the_toy_takes_four_waves_in_stream_order_and_three_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpusched_env.experiments.measure.tile_kernels.blocks_us", lambda case: (10.0, 10.0))
+    monkeypatch.setattr("gpusched_env.experiments.measure.tiles.blocks_us", lambda case: (10.0, 10.0))
     there = on_gpu(TOY)
     assert [time.median_us for time in there.alone()] == [20.0, 20.0]
     found = {policy: there.pair(policy) for policy in ("stream", "row", "tile", "unguarded")}

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.experiments.lib.graph_pairs import graph_cells
-from gpusched_env.experiments.lib.judged import run_cells
+from gpusched_env.experiments.lib.recorded import graph_cells
+from gpusched_env.experiments.lib.verdicts import run_cells
 from gpusched_env.experiments.lib.workers import Shared
-from gpusched_env.experiments.record.operators import OPERATORS
-from gpusched_env.experiments.validate.controls import in_full_waves
+from gpusched_env.experiments.record.steps import OPERATORS
 from gpusched_env.experiments.validate.recordings import read_recordings
+from gpusched_env.experiments.validate.tables import in_full_waves
 from gpusched_env.workload.workload import Workload
 
 RECORDING = Path("gpusched_env/data/measurements/h200/operators")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.report import perfetto
-from gpusched_env.experiments.report.perfetto import write_trace
+from gpusched_env.experiments.report import save as perfetto
+from gpusched_env.experiments.report.save import write_trace
 
 
 class Events:

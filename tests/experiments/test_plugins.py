@@ -22,11 +22,11 @@ from gpusched_env.experiments.lib.names import (
     new_scheduler,
 )
 from gpusched_env.experiments.lib.trained import learned_file
-from gpusched_env.games.child_launches.experiments.schedulers import new_launch_scheduler
-from gpusched_env.games.fleet.experiments.dispatchers import new_dispatcher
-from gpusched_env.games.task_queues.experiments.schedulers import new_task_scheduler
+from gpusched_env.games.child_launches.experiments.game import new_launch_scheduler
+from gpusched_env.games.fleet.experiments.game import new_dispatcher
+from gpusched_env.games.task_queues.experiments.game import new_task_scheduler
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from tests.agents.made_up import made_up, written
 from tests.refusals import refused
 

@@ -18,8 +18,8 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.lib.statistics import interquartile_mean, standings
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, RunCell
-from gpusched_env.experiments.ranking.lead import pages
 from gpusched_env.experiments.ranking.page import table
+from gpusched_env.experiments.ranking.pages import ranking_pages
 from gpusched_env.experiments.ranking.replay import field_of, first_cells, replay
 from gpusched_env.experiments.ranking.result import Ranking, device_difference, encode_ranking, read_ranking
 from gpusched_env.experiments.ranking.run import rank
@@ -73,7 +73,7 @@ def test_interquartile_mean() -> None:
 
 def written_pages(*rankings: Ranking) -> str:
     """What rank-page writes, one after the other: the page, its figure, all tables."""
-    return "".join(content.decode() for content in pages(rankings, Path("docs/rankings.md")).values())
+    return "".join(content.decode() for content in ranking_pages(rankings, Path("docs/rankings.md")).values())
 
 
 def made_of(scenario: str, costs: dict[str, list[float]]) -> Ranking:
@@ -142,7 +142,7 @@ def test_a_page_leads_with_one_table_and_one_figure() -> None:
     costs = {"a": [10.0] * 6, "b": [12.0] * 6, "learned": [9.0] * 6}
     own = made_of("One", costs)
     more = made_of("Two", {"b": [50.0] * 2, "a": [40.0] * 2})
-    found = pages([own, more], Path("docs/rankings.md"))
+    found = ranking_pages([own, more], Path("docs/rankings.md"))
     assert list(found) == ["rankings.md", "rankings.svg", "rankings.csv"]
     text, figure, tables = (content.decode() for content in found.values())
     lead = [line for line in text.splitlines() if line.startswith("|")]
@@ -162,7 +162,7 @@ def test_a_page_leads_with_one_table_and_one_figure() -> None:
 
 def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
     costs = {"a": [1000.0] * 6, "learned": [999.9] * 6}
-    content = pages([made_of("One", costs)], Path("docs/rankings.md"))
+    content = ranking_pages([made_of("One", costs)], Path("docs/rankings.md"))
     assert b"| learned | +0.0% |" in content["rankings.md"]
     (row,) = (row for row in csv.DictReader(content["rankings.csv"].decode().splitlines()) if row["rank"] == "1")
     assert [row[f"difference{bound}"] for bound in ("", "_low", "_high")] == ["0"] * 3
@@ -180,7 +180,7 @@ def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
 
     at_loads = [at(1.5, {"a": 40.0, "told": 90.0}), at(0.5, {"a": 50.0, "told": 50.0}), at(1.0, {"a": 60.0})]
     own = made_of("One", {"a": [10.0] * 6, "b": [12.0] * 6})
-    found = pages([own, *at_loads], Path("docs/serving.md"))
+    found = ranking_pages([own, *at_loads], Path("docs/serving.md"))
     assert list(found) == ["serving.md", "serving-One.svg", "serving.svg", "serving.csv"]
     text = found["serving.md"].decode()
     lead = [line for line in text.splitlines() if line.startswith("|")]
@@ -195,7 +195,7 @@ def test_a_page_of_several_loads_leads_with_what_is_answered_in_time() -> None:
     assert all(f">{name}<" in found["serving-One.svg"].decode() for name in ("a", "told*"))
     held_out = msgspec.structs.replace(at_loads[2], workloads="held_out")
     for other in ([], [held_out]):
-        few = pages([own, *at_loads[:2], *other], Path("docs/serving.md"))
+        few = ranking_pages([own, *at_loads[:2], *other], Path("docs/serving.md"))
         assert "serving-One.svg" not in few, "two loads of its own workloads make no line"
 
 

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpusched_env.display.palette import TENANTS
-from gpusched_env.display.points import binned_mean, log_ticks
+from gpusched_env.display.palette import TENANTS, binned_mean, log_ticks
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.report.page import charts, report_html
+from gpusched_env.experiments.report.page import charts, report_html, timeline_data
 from gpusched_env.experiments.report.result import result_of
-from gpusched_env.experiments.report.timeline import timeline_data
 from tests.experiments.sortable import assert_sortable
 from tests.refusals import refused
 

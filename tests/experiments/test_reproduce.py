@@ -19,8 +19,15 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.commands import reproduce
-from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Check, Target, missed, table_of, table_of_numbers, targets_table
+from gpusched_env.experiments.lib.verdicts import (
+    Check,
+    Simulation,
+    Target,
+    failures_text,
+    table_of,
+    table_of_numbers,
+    targets_table,
+)
 from gpusched_env.experiments.papers import find_paper, paper_names, recordings
 from gpusched_env.experiments.papers.recordings import GroupFigure, TimeSlicedPair
 from gpusched_env.experiments.papers.reproduction import Reproduction
@@ -125,8 +132,11 @@ def test_a_range_may_have_no_upper_end() -> None:
 
 def test_what_is_missed_is_said_with_the_range_that_it_misses() -> None:
     inside, outside = Target("x", 0.0, 1.0, 0.5), Target.of_figure("y", 3.0, 1.0, 0.5)
-    assert missed([inside]) == "nothing"
-    assert missed([inside, outside, Target("z", 2.5, math.inf, 2.0)]) == "y (1 for 2.5 to 3.5); z (2 for at least 2.5)"
+    assert failures_text([inside]) == "nothing"
+    assert (
+        failures_text([inside, outside, Target("z", 2.5, math.inf, 2.0)])
+        == "y (1 for 2.5 to 3.5); z (2 for at least 2.5)"
+    )
 
 
 def test_a_page_has_introduction_summary_tables_with_their_notes_and_runs() -> None:

@@ -19,12 +19,10 @@ from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
-from gpusched_env.experiments.ranking.made import Made
+from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking
-from gpusched_env.experiments.results.page import check_policies, page
+from gpusched_env.experiments.results.page import check_policies, has_trade, page, trade_svg, tuned_table
 from gpusched_env.experiments.results.summary import Summary, check_opponents, of_record
-from gpusched_env.experiments.results.trade import has_trade, trade_svg
-from gpusched_env.experiments.results.tuned import tuned_table
 from tests.agents.made_up import made_up, written
 from tests.experiments.trainings import training
 from tests.refusals import refused
@@ -131,7 +129,9 @@ def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytes
     assert "Toy, 2 seeds, 2,000 decisions: mean cost 1.1 [1.04, 1.16]" in capsys.readouterr().out
     assert gpusched("ship", "runs/toy-0") == 0
     sha = read_manifest(tmp_path / "trained" / "Toy.json").sha256
-    (tmp_path / "many.json").write_bytes(encode_ranking(ranked(MANY, made=[Made(weights={"Toy": {"learned": sha}})])))
+    (tmp_path / "many.json").write_bytes(
+        encode_ranking(ranked(MANY, made=[Fingerprints(weights={"Toy": {"learned": sha}})]))
+    )
     (tmp_path / "all.json").write_bytes(encode_ranking(ranked(FEW)))
     command = ("results", "many.json", "all.json", "--curves", "curves.json", "--docs", "docs/results.md")
     assert gpusched(*command) == 0
@@ -175,7 +175,7 @@ def test_a_ranking_of_another_agent_is_refused(
     written(made_up("Toy"), training(tmp_path / "run", [1.0]) / "best.npz")
     assert gpusched("ship", "run") == 0
     (tmp_path / "many.json").write_bytes(
-        encode_ranking(ranked(MANY, made=[Made(weights={"Toy": {"learned": "0" * 64}})]))
+        encode_ranking(ranked(MANY, made=[Fingerprints(weights={"Toy": {"learned": "0" * 64}})]))
     )
     assert gpusched("results", "many.json", "--docs", "docs/results.md") == 2
     assert "many.json: ranks another agent for Toy (SHA-256 000000000000...)" in capsys.readouterr().err
@@ -186,7 +186,7 @@ def test_an_agent_of_a_scenario_s_own_goes_before_one_that_is_for_several() -> N
     made = read_manifest(shipped.FOLDER / "ServingPoisson.json")
     family = msgspec.structs.replace(made, scenario="Several", also=("Toy",), sha256="1" * 64)
     own = msgspec.structs.replace(made, scenario="Toy", also=(), sha256="0" * 64)
-    ranking = ranked(MANY, made=[Made(weights={"Toy": {"learned": "0" * 64}})])
+    ranking = ranked(MANY, made=[Fingerprints(weights={"Toy": {"learned": "0" * 64}})])
     check_policies({"many.json": ranking}, [family, own])
     with refused(InputError, "ranks"):
         check_policies({"many.json": ranking}, [family])

@@ -10,12 +10,22 @@ import msgspec
 import numpy as np
 import pytest
 
-from gpusched_env.experiments.lib.graph_pairs import GraphPair
+from gpusched_env.experiments.lib.recorded import GraphPair
 from gpusched_env.experiments.validate.recordings import RecordedScenario, Solo, SyntheticKernel
-from gpusched_env.experiments.validate.replay import Replay
-from gpusched_env.experiments.validate.rivals import alone_ends, constants, covered, ends_of, shared_ends, slowdowns
-from gpusched_env.experiments.validate.scoring import launches, score
-from gpusched_env.experiments.validate.skill import compared, networks_elsewhere, of_launches
+from gpusched_env.experiments.validate.replay import RecordingReplay
+from gpusched_env.experiments.validate.scoring import (
+    alone_ends,
+    compared,
+    constants,
+    covered,
+    ends_of,
+    launches,
+    networks_elsewhere,
+    of_launches,
+    score,
+    shared_ends,
+    slowdowns,
+)
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
@@ -143,7 +153,7 @@ def test_noise_is_a_band_a_launch() -> None:
 def test_a_prediction_is_the_mean_over_draws_of_the_spread() -> None:
     kernels = {"loads": synthetic("loads", 2000, 100.0, dram_bytes_per_block=1e5)}
     row = scenario((0, 0.0, ("loads",)), (0, 0.0, ("loads",)))
-    replay = Replay(kernels, load_gpu("h100-sxm"), draws=1)
+    replay = RecordingReplay(kernels, load_gpu("h100-sxm"), draws=1)
     one, two = (dataclasses.replace(replay, draws=draws).predict(row) for draws in (1, 2))
     assert not np.array_equal(one, two)
     assert two == pytest.approx(one, rel=0.1)

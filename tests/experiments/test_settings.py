@@ -7,7 +7,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.workload.arrivals import ClosedLoop, Poisson
+from gpusched_env.workload.tenant import ClosedLoop, Poisson
 
 SCENARIO = load_scenario("InferenceBesideTrainingPoisson")
 

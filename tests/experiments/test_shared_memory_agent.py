@@ -7,7 +7,7 @@ import pytest
 from gpusched_env.baselines.bwlock import Bwlock
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.papers import shared_memory_agent as page
-from gpusched_env.experiments.papers.shared_memory_agent.rules import ByBenchmark
+from gpusched_env.experiments.papers.shared_memory_agent import ByBenchmark
 
 
 def invented() -> page.Paper:
@@ -24,7 +24,7 @@ def invented() -> page.Paper:
             cost = 80.0 if each.events == 32_768 else 100.0
         else:
             cost = 90.0 if each.events == 16_384 else 110.0
-        runs[each] = page.Took(cost, 1, cost / 2)
+        runs[each] = page.EpisodeOutcome(cost, 1, cost / 2)
     return page.Paper(runs)
 
 

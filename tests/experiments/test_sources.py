@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gpusched_env import closure
-from gpusched_env.experiments.lib import sources
-from gpusched_env.experiments.lib.sources import closure_of, hash_of
+from gpusched_env.experiments.ranking import made as sources
+from gpusched_env.experiments.ranking.made import closure_of, hash_of
 
 DEVICE = '''"""A device."""
 

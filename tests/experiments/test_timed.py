@@ -10,7 +10,7 @@ from gpusched_env.baselines.at_intervals import AtIntervals
 from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import run_episode
-from gpusched_env.experiments.live.timed import TimedIntervals
+from gpusched_env.experiments.live.run import TimedIntervals
 from gpusched_env.scenarios.adapting import with_durations
 from gpusched_env.scheduling.commands import Command, Launch
 from gpusched_env.scheduling.view import View

@@ -17,7 +17,7 @@ from gpusched_env.baselines.registry import default_options, make_scheduler, sch
 from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning, tuned_spec, tuning_for
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.games.registry import game_of
+from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.lib.names import default_schedulers, describe_scheduler, expanded, new_scheduler
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.tuning.table import tuning_table
@@ -26,10 +26,10 @@ from gpusched_env.games.child_launches.baselines.registry import (
     make_launch_scheduler,
 )
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
-from gpusched_env.games.child_launches.environment.playing import flat_ps
+from gpusched_env.games.child_launches.environment.requests import flat_ps
 from gpusched_env.games.child_launches.problem import launch_problem
 from gpusched_env.games.child_launches.scheduler import run_application
-from gpusched_env.games.child_launches.workload.randomised import random_benchmark
+from gpusched_env.games.child_launches.workload.suite import random_benchmark
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.variants import family, scenario_variants
@@ -40,7 +40,7 @@ SPACE = {"size": Range(1, 64, log=True), "share": Range(0.0, 1.0), "mode": Choic
 
 @pytest.mark.parametrize("name", [*scheduler_names(), *LAUNCH_SCHEDULERS.names()])
 def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
-    from gpusched_env.experiments.tuning.draw import defaults_in, next_trial, spec_of
+    from gpusched_env.experiments.tuning.search import defaults_in, next_trial, spec_of
 
     of_launches = name in LAUNCH_SCHEDULERS.names()
     make: Callable[[str], object] = make_launch_scheduler if of_launches else make_scheduler
@@ -58,7 +58,7 @@ def test_ranges_name_options_and_hold_their_defaults(name: str) -> None:
 
 
 def test_draws_fit_their_ranges_and_repeat() -> None:
-    from gpusched_env.experiments.tuning.draw import next_trial, spec_of
+    from gpusched_env.experiments.tuning.search import next_trial, spec_of
 
     trials = [Trial(spec="x", drawn={"size": 8, "share": 0.5, "mode": "slow"}, cost=3.0)]
     for _ in range(30):

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
-from gpusched_env.experiments.lib.graph_pairs import GraphPair, GraphPairs
+from gpusched_env.experiments.lib.recorded import GraphPair, GraphPairs
 from gpusched_env.experiments.validate import results
 from gpusched_env.experiments.validate.recordings import (
     RecordedScenario,
@@ -25,9 +25,8 @@ from gpusched_env.experiments.validate.recordings import (
     read_recordings,
     read_scenarios,
 )
-from gpusched_env.experiments.validate.replay import Replay
-from gpusched_env.experiments.validate.results import LIMITS, Validation
-from gpusched_env.experiments.validate.run import ValidationRun
+from gpusched_env.experiments.validate.replay import RecordingReplay
+from gpusched_env.experiments.validate.results import LIMITS, Validation, ValidationRun
 from gpusched_env.experiments.validate.scoring import concurrency, halves, launches, score, worst_launches
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.workload import encode_workload
@@ -122,7 +121,7 @@ def validation_of(gpu: str, *pairs: tuple[GraphPair, tuple[float, float]], **set
 
 def test_kernels_that_never_meet_take_their_time_alone(folder: Path) -> None:
     recordings = read_recordings(folder)
-    times = Replay(recordings.kernels, load_gpu("h100-sxm")).predict(recordings.sets["pairs"][0])
+    times = RecordingReplay(recordings.kernels, load_gpu("h100-sxm")).predict(recordings.sets["pairs"][0])
     assert times[:, 0] == pytest.approx([FLAG_US, 500.0 + FLAG_US])
     assert times[:, 1] == pytest.approx([104.0, 554.0], rel=1e-3)
 
@@ -130,7 +129,7 @@ def test_kernels_that_never_meet_take_their_time_alone(folder: Path) -> None:
 def test_a_stream_runs_its_launches_one_after_the_other(folder: Path) -> None:
     """The second starts 2.05 us, the recorded gap between blocks, after the first."""
     row = decode(scenario("s0", [(0, 0.0, "k0"), (0, None, "k1")], [(4.0, 104.0), (106.05, 156.05)]))
-    times = Replay(read_kernels(folder), load_gpu("h100-sxm")).predict(row)
+    times = RecordingReplay(read_kernels(folder), load_gpu("h100-sxm")).predict(row)
     assert times[:, 0] == pytest.approx([4.0, 106.05], rel=2e-3)
     assert times[:, 1] == pytest.approx([104.0, 156.05], rel=2e-3)
 
@@ -141,7 +140,7 @@ def test_a_prediction_does_not_look_at_measured_times(folder: Path) -> None:
         "measured": [{"start_us": 900.0, "end_us": 7000.0}, {"start_us": 1.0, "end_us": 2.0}],
         "end_min_max_us": [[1.0, 9000.0], [1.0, 2.0]],
     }
-    replay = Replay(read_kernels(folder), load_gpu("h100-sxm"))
+    replay = RecordingReplay(read_kernels(folder), load_gpu("h100-sxm"))
     honest, fooled = (replay.predict(decode(row)) for row in (together, lies))
     assert np.array_equal(honest, fooled)
     assert honest[0, 1] > 104.0, "the two must compete, or nothing was compared"

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpusched_env.experiments.measure.gpu import Took
-from gpusched_env.experiments.measure.recording import Measurements
+from gpusched_env.experiments.measure.gpu import Measurements, RepetitionTimes
 
 PRODUCT_STEP_US = 5.0
 
@@ -93,7 +92,7 @@ class TileGpu:
             versions={}, repetitions=1,
         )  # fmt: skip
 
-    def took(self, work: Callable[[], None], prepare: Callable[[], None] = lambda: None) -> Took:
+    def took(self, work: Callable[[], None], prepare: Callable[[], None] = lambda: None) -> RepetitionTimes:
         self.launched = []
         prepare()
         work()
@@ -103,7 +102,7 @@ class TileGpu:
         occupied = sum(launch.grid[0] for launch in self.launched if launch.name == "occupy")
         tiles = [launch for launch in self.launched if launch.name in ("spin", "product")]
         us = float(Run(tiles, self.sms - occupied, self.costs_us).us) if tiles else 10.0 * len(names)
-        return Took(us, us, us)
+        return RepetitionTimes(us, us, us)
 
 
 class Run:

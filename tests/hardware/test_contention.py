@@ -18,8 +18,7 @@ from gpusched_env.hardware.contention import (
     served_traffic,
     tilt,
 )
-from gpusched_env.hardware.occupancy import footprint
-from gpusched_env.hardware.records import block_record, gpu_record
+from gpusched_env.hardware.occupancy import block_record, footprint, gpu_record
 from gpusched_env.hardware.solo import equal_blocks_us, solo_duration_us
 from gpusched_env.hardware.specs import load_gpu
 

@@ -9,18 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from gpusched_env.hardware import (
-    contention,
-    matrix_products,
-    placement,
-    power,
-    queues,
-    shared_memory,
-    tiles,
-    timing,
-)
+from gpusched_env.hardware import contention, placement, power, queues, shared_memory, tiles, timing
+from gpusched_env.hardware import solo as matrix_products
 from gpusched_env.hardware.contention import Sharing, Traffic, Warps
-from gpusched_env.hardware.matrix_products import Product, ProductCosts
+from gpusched_env.hardware.solo import Product, ProductCosts
 from gpusched_env.hardware.tiles import Pair
 from tests.hardware.laws import amount, check_law, few, laws_of, share, some, times_ps
 

@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
-from gpusched_env.hardware.occupancy import footprint
+from gpusched_env.hardware.occupancy import BLOCK_DTYPE, footprint
 from gpusched_env.hardware.placement import fit, sm_order
-from gpusched_env.hardware.records import BLOCK_DTYPE
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import make_scenario

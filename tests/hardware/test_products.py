@@ -3,8 +3,7 @@
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import Product, match_gpu, taken_for
-from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.hardware.specs import GpuProduct, load_gpu, match_gpu, taken_for
 from tests.refusals import refused
 
 
@@ -48,22 +47,22 @@ def test_another_product_of_a_like_name_has_no_specification(device: str) -> Non
 
 def test_a_slice_under_the_whole_ones_name_is_told_by_its_size() -> None:
     name = "NVIDIA H100 80GB HBM3"
-    assert match_gpu(Product(name, 132, 85_045_878_784), "f").name == "h100-sxm"
+    assert match_gpu(GpuProduct(name, 132, 85_045_878_784), "f").name == "h100-sxm"
     with refused(InputError, "16 SMs", "10.5 GB", "h100-sxm"):
-        match_gpu(Product(name, 16, 10_500_000_000), "f")
+        match_gpu(GpuProduct(name, 16, 10_500_000_000), "f")
     with refused(InputError, "132 SMs", "96 GB"):
-        match_gpu(Product(name, 132, 96_000_000_000), "f")
+        match_gpu(GpuProduct(name, 132, 96_000_000_000), "f")
 
 
 def test_a_gpu_that_is_taken_for_another_is_noted() -> None:
     a100 = load_gpu("a100-sxm")
-    assert taken_for(Product("NVIDIA A100-PG509-200", 108, 84_990_623_744), a100) == ""
+    assert taken_for(GpuProduct("NVIDIA A100-PG509-200", 108, 84_990_623_744), a100) == ""
     assert (
-        taken_for(Product("NVIDIA A100-PG509-200", 108, 42_505_273_344), a100)
+        taken_for(GpuProduct("NVIDIA A100-PG509-200", 108, 42_505_273_344), a100)
         == "recorded on 'NVIDIA A100-PG509-200' with 108 SMs and 42.5 GB; a100-sxm has 108 SMs and 80 GB"
     )
 
 
 def test_what_a_file_says_of_a_gpu_is_checked() -> None:
-    assert Product.of("x\x1b[31m" + "y" * 100, 1.5, "80 GB") == Product("x?[31m" + "y" * 74)
-    assert Product.of(None, -1, 2**60) == Product()
+    assert GpuProduct.of("x\x1b[31m" + "y" * 100, 1.5, "80 GB") == GpuProduct("x?[31m" + "y" * 74)
+    assert GpuProduct.of(None, -1, 2**60) == GpuProduct()

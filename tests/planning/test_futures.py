@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.planning.fluid_tables import FluidJob, Model
-from gpusched_env.planning.futures import MOST, mean_losses
+from gpusched_env.planning.fluid import FluidJob, Model
 from gpusched_env.planning.interference import UNKNOWN
+from gpusched_env.planning.outlook import MOST, mean_losses
 
 NEVER = [1e9]
 """Gaps of a future in which nobody comes."""

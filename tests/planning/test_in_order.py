@@ -9,11 +9,10 @@ import pytest
 
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.planning.fluid_tables import FluidJob, Model
-from gpusched_env.planning.futures import MOST, lost_by_nobody_first, mean_losses
+from gpusched_env.planning.fluid import FluidJob, Model
 from gpusched_env.planning.interference import UNKNOWN
-from gpusched_env.planning.outlook import Outlook
-from gpusched_env.planning.plans import Plan, plan_view
+from gpusched_env.planning.outlook import MOST, Outlook, lost_by_nobody_first, mean_losses
+from gpusched_env.planning.plans import PlanColumn, plan_view
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.envs.conftest import build_view
@@ -81,12 +80,12 @@ def test_a_view_is_planned_by_hand(rejects: bool) -> None:
     plan = plan_view(view, Outlook(0.0, UNKNOWN, rejects=rejects))
     if rejects:
         # 60 us of tenant 2, then 100 of tenant 0, 50 of tenant 1.
-        assert plan[:, Plan.KEPT].tolist() == [0, 1, 0]
-        assert plan[:, Plan.DEADLINE_US].tolist() == [590, 900, 550]
-        assert plan[:, Plan.GIVEN_UP].tolist() == [0, -1, 0]
+        assert plan[:, PlanColumn.KEPT].tolist() == [0, 1, 0]
+        assert plan[:, PlanColumn.DEADLINE_US].tolist() == [590, 900, 550]
+        assert plan[:, PlanColumn.GIVEN_UP].tolist() == [0, -1, 0]
     else:
-        assert plan[:, Plan.KEPT].tolist() == [1, 1, 0]
-        assert plan[:, Plan.DEADLINE_US].tolist() == [700, 900, 550]
+        assert plan[:, PlanColumn.KEPT].tolist() == [1, 1, 0]
+        assert plan[:, PlanColumn.DEADLINE_US].tolist() == [700, 900, 550]
 
 
 @pytest.mark.parametrize("scheduler", ["moore", "triage(hopeless=served)", "plan(interference=true)"])

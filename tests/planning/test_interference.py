@@ -12,8 +12,7 @@ from hypothesis import given
 from numba import njit
 
 from gpusched_env.errors import InputError
-from gpusched_env.planning.fluid import set_speeds
-from gpusched_env.planning.fluid_tables import NOBODY, Floats, FluidJob, FluidTenant, Model
+from gpusched_env.planning.fluid import NOBODY, Floats, FluidJob, FluidTenant, Model, set_speeds
 from gpusched_env.planning.interference import (
     SLOWEST,
     PairModel,
@@ -24,7 +23,7 @@ from gpusched_env.planning.interference import (
 )
 from gpusched_env.reading import decoded
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.demand import JobDemand
+from gpusched_env.scenarios.profiles import JobDemand
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
 

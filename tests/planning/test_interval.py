@@ -22,7 +22,7 @@ from gpusched_env.planning.interval import (
     to_reject,
 )
 from gpusched_env.planning.outlook import Outlook
-from gpusched_env.planning.plans import NOBODY, NOTHING, Floats, Plan, plan_view
+from gpusched_env.planning.plans import NOBODY, NOTHING, Floats, PlanColumn, plan_view
 from gpusched_env.scheduling.commands import Launch, Reject, Wait
 from gpusched_env.scheduling.view import TenantColumn, View
 from tests.envs.conftest import Row, build_view, earned_a_us
@@ -65,14 +65,14 @@ def test_a_view_is_planned_by_hand() -> None:
     plan = planned_dear(four_tenants())
     mean = (4 / 100 + 1 / 100 + 1 / 300) / 3
     assert 1.0 < DEAR * mean * 100 < 4.0, "as the instance says"
-    np.testing.assert_allclose(plan[:, Plan.EARNS] * mean, [1 / 100, 1 / 300, 1 / 50, 4 / 100])
-    assert plan[:, Plan.PRESENT].tolist() == [1, 1, 1, 1]
-    assert plan[:, Plan.DEADLINE_US].tolist() == [700, 750, math.inf, 650]
-    assert plan[:, Plan.LEFT_US].tolist() == [100, 300, 50, 100]
-    assert plan[:, Plan.KEPT].tolist() == [1, 0, 0, 1]
-    assert plan[:, Plan.KEPT_DEAR].tolist() == [0, 0, 0, 1]
-    assert plan[:, Plan.CLASS].tolist() == [1, 3, 2, 0]
-    assert plan[:, Plan.AHEAD_US].tolist() == [100, 200, 200, 0]
+    np.testing.assert_allclose(plan[:, PlanColumn.EARNS] * mean, [1 / 100, 1 / 300, 1 / 50, 4 / 100])
+    assert plan[:, PlanColumn.PRESENT].tolist() == [1, 1, 1, 1]
+    assert plan[:, PlanColumn.DEADLINE_US].tolist() == [700, 750, math.inf, 650]
+    assert plan[:, PlanColumn.LEFT_US].tolist() == [100, 300, 50, 100]
+    assert plan[:, PlanColumn.KEPT].tolist() == [1, 0, 0, 1]
+    assert plan[:, PlanColumn.KEPT_DEAR].tolist() == [0, 0, 0, 1]
+    assert plan[:, PlanColumn.CLASS].tolist() == [1, 3, 2, 0]
+    assert plan[:, PlanColumn.AHEAD_US].tolist() == [100, 200, 200, 0]
 
 
 def test_of_a_job_that_was_taken_up_only_what_is_left_counts() -> None:
@@ -91,12 +91,12 @@ def test_of_a_job_that_was_taken_up_only_what_is_left_counts() -> None:
         ],
     )
     plan = planned_dear(view)
-    assert plan[:, Plan.LEFT_US].tolist() == [60, 25, 0]
+    assert plan[:, PlanColumn.LEFT_US].tolist() == [60, 25, 0]
     # Where kernels make up half of the time alone, gaps make up the other half of what is left, too.
     view.tenants.array[0, TenantColumn.DEVICE_US] = 500.0
-    assert planned_dear(view)[:, Plan.LEFT_US].tolist() == [120, 25, 0]
-    assert plan[:, Plan.DEADLINE_US].tolist() == [900, 800, math.inf], "of the oldest job of each"
-    assert plan[:, Plan.PRESENT].tolist() == [1, 1, 0]
+    assert planned_dear(view)[:, PlanColumn.LEFT_US].tolist() == [120, 25, 0]
+    assert plan[:, PlanColumn.DEADLINE_US].tolist() == [900, 800, math.inf], "of the oldest job of each"
+    assert plan[:, PlanColumn.PRESENT].tolist() == [1, 1, 0]
 
 
 def test_of_a_job_of_which_nothing_is_to_be_seen_as_much_is_left_as_of_its_operations() -> None:
@@ -118,8 +118,8 @@ def test_of_a_job_of_which_nothing_is_to_be_seen_as_much_is_left_as_of_its_opera
         ],
     )
     plan = planned_dear(view)
-    assert plan[:, Plan.LEFT_US].tolist() == [1000, 250, 30, 0]
-    assert plan[:, Plan.KEPT_US].tolist() == [1000, 250, 1030, 0]
+    assert plan[:, PlanColumn.LEFT_US].tolist() == [1000, 250, 30, 0]
+    assert plan[:, PlanColumn.KEPT_US].tolist() == [1000, 250, 1030, 0]
 
 
 def test_what_is_given_up_by_hand() -> None:
@@ -137,9 +137,9 @@ def test_what_is_given_up_by_hand() -> None:
         {"tenant": 3, "job": 7, "deadline_us": 900, "rejectable": 1},
     ]
     plan = planned_dear(build_view(tenants=tenants, jobs=jobs))
-    assert plan[:, Plan.GIVEN_UP].tolist() == [4, NOTHING, NOTHING, NOTHING]
-    assert plan[:, Plan.LOST].tolist() == [2, 0, 1, 0]
-    assert plan[:, Plan.KEPT_US].tolist() == [0, 100, 10, 10]
+    assert plan[:, PlanColumn.GIVEN_UP].tolist() == [4, NOTHING, NOTHING, NOTHING]
+    assert plan[:, PlanColumn.LOST].tolist() == [2, 0, 1, 0]
+    assert plan[:, PlanColumn.KEPT_US].tolist() == [0, 100, 10, 10]
     assert to_reject(plan, 4, NOBODY) == 0
     assert to_reject(plan, 4, 0) == NOBODY, "not of the tenant that goes first"
 
@@ -159,8 +159,18 @@ def test_a_job_before_one_that_is_kept_is_in_its_way() -> None:
         ],
     )
     plan = planned_dear(view)
-    assert plan[0, [Plan.KEPT, Plan.KEPT_DEAR, Plan.GIVEN_UP, Plan.LOST]].tolist() == [0, 0, 2, 1]
-    assert plan[1, [Plan.KEPT, Plan.KEPT_DEAR, Plan.GIVEN_UP, Plan.LOST]].tolist() == [1, 1, NOTHING, 0]
+    assert plan[0, [PlanColumn.KEPT, PlanColumn.KEPT_DEAR, PlanColumn.GIVEN_UP, PlanColumn.LOST]].tolist() == [
+        0,
+        0,
+        2,
+        1,
+    ]
+    assert plan[1, [PlanColumn.KEPT, PlanColumn.KEPT_DEAR, PlanColumn.GIVEN_UP, PlanColumn.LOST]].tolist() == [
+        1,
+        1,
+        NOTHING,
+        0,
+    ]
 
 
 KNOBS: Knobs = np.array([[2, 9, 9, 9], [UNLIMITED, 3, 3, UNLIMITED], [-2, -1, -1, -2], [0, 0, 1, 1]], np.int64)

@@ -7,14 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.planning.futures import MOST
 from gpusched_env.planning.interference import UNKNOWN, Floats
 from gpusched_env.planning.lookahead import plan_ahead
-from gpusched_env.planning.outlook import Outlook
-from gpusched_env.planning.plans import Plan
+from gpusched_env.planning.outlook import MOST, Outlook
+from gpusched_env.planning.plans import PlanColumn
 from tests.envs.conftest import Row, build_view, earned_a_us
 
-AHEAD = [Plan.AHEAD, Plan.AHEAD_ALONE]
+AHEAD = [PlanColumn.AHEAD, PlanColumn.AHEAD_ALONE]
 LONG: Row = {"tenant": 0, "job": 0, "deadline_us": 620}
 SHORT: Row = {"tenant": 1, "job": 0, "deadline_us": 700}
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.planning.on_time import MOST_JOBS, SCRATCH, worth_most
+from gpusched_env.planning.plans import MOST_JOBS, ON_TIME_SCRATCH, worth_most
 
 
 class Work(NamedTuple):
@@ -30,7 +30,7 @@ def plan(*works: Work) -> set[int]:
         np.array([each.takes_us for each in works], float),
         np.array(alone_us, float),
         np.array([each.value for each in works], float),
-        np.full(SCRATCH, np.nan),
+        np.full(ON_TIME_SCRATCH, np.nan),
     )
     assert found >> len(works) == 0
     return {row for row in range(len(works)) if found >> row & 1}

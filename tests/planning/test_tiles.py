@@ -15,7 +15,7 @@ from gpusched_env.planning.tiles import (
     MOST,
     SCRATCH,
     WORKED_IN,
-    Blocks,
+    KernelBlocks,
     blocks_of,
     charges_of,
     is_predictable,
@@ -48,7 +48,7 @@ def test_a_list_of_slots_predicts_what_a_device_does(data: st.DataObject) -> Non
     commands = [Synchronise(1, policy, order), Launch(0), Launch(1)]
     found = run_episode(Script(lambda view: commands.pop(0) if commands else WAIT), built, new_device(), 0).end_us
     first, second = (
-        Blocks(columns * height * slices, 4, block_us)
+        KernelBlocks(columns * height * slices, 4, block_us)
         for (columns, height, slices), block_us in zip((producer, consumer), times_us, strict=True)
     )
     made, used = (profile.kernel for profile in built.kernels)
@@ -87,7 +87,10 @@ def test_what_is_remembered_is_what_was_found() -> None:
         rows, columns, others = (int(number) for number in rng.integers(1, 7, 3))
         policy, order = int(rng.choice([ROW, TILE, STRIDED])), int(rng.integers(len(ORDERS)))
         pair = Pair(policy, 1, rows, columns, rows, others, 1, 0, 1, 0.0)
-        first, second = Blocks(rows * columns, 4, 10.0), Blocks(rows * others, 4, float(rng.choice([7.0, 10.0])))
+        first, second = (
+            KernelBlocks(rows * columns, 4, 10.0),
+            KernelBlocks(rows * others, 4, float(rng.choice([7.0, 10.0]))),
+        )
         key = pair, second, order
         took_us = pair_us(pair, first, second, charges_of(COSTLY), order, few_places)
         if key not in found_us:

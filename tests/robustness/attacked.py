@@ -34,18 +34,17 @@ from gpusched_env.agents.training import check_training
 from gpusched_env.agents.training.folder import check_kept, policy_file, read_config
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.errors import MOST_LETTERS, GpuschedError
-from gpusched_env.experiments.calibrate.samples import read_recordings
+from gpusched_env.experiments.calibrate.fit import read_recordings
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, encode_live
-from gpusched_env.experiments.load_curve.load import load_sweep
+from gpusched_env.experiments.load_curve.curve import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.report.load import load_comparison
-from gpusched_env.experiments.results.curves import encode_curves, gather, read_curves
-from gpusched_env.experiments.results.figure import curves_svg
-from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
-from gpusched_env.games.fleet.agents.policy_file import read_fleet_policy
-from gpusched_env.games.task_queues.agents.policy_file import read_form_policy
+from gpusched_env.experiments.results.curves import curves_svg, encode_curves, gather, read_curves
+from gpusched_env.games.child_launches.agents.rule import read_launch_policy
+from gpusched_env.games.fleet.agents.rule import read_fleet_policy
+from gpusched_env.games.task_queues.agents.rule import read_form_policy
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.scenario import load_scenario

@@ -10,8 +10,8 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.lib.names import new_device, new_scheduler
-from gpusched_env.games.child_launches.experiments.schedulers import new_launch_device
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.games.child_launches.experiments.game import new_launch_device
+from gpusched_env.scheduling.contract import Scheduler
 from tests.refusals import refused
 
 LEAVES = """

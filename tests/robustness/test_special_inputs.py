@@ -22,7 +22,7 @@ from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.stored import read_counterexample
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.report import load
-from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
+from gpusched_env.games.child_launches.agents.rule import read_launch_policy
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import MOST_UNZIPPED
 from gpusched_env.scenarios.scenario import load_scenario

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from gpusched_env.scenarios.catalogue import document
+from gpusched_env.scenarios.catalogue import scenarios_page
 from gpusched_env.scenarios.scenario import Reward, Scenario, load_scenario, scenario_names
 from gpusched_env.scenarios.variants import scenario_variants
 from gpusched_env.workload.tenant import Tenant
 
 
 def test_every_field_with_its_default_and_every_variant_is_on_the_page() -> None:
-    page = document()
+    page = scenarios_page()
     for struct in (Scenario, Tenant, Reward):
         for field in msgspec.structs.fields(struct):
             assert f"\n| `{field.name}` |" in page

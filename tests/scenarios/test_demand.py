@@ -7,7 +7,7 @@ import pytest
 from gpusched_env.experiments.lib.recorded import situation, tenant
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.demand import JobDemand
+from gpusched_env.scenarios.profiles import JobDemand
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload

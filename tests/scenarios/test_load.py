@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.load import faster, loaded
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.workload.arrivals import ArrivalProcess, Trace
-from gpusched_env.workload.traces.replay import replay_of
+from gpusched_env.scenarios.variants import faster_arrivals, with_load
+from gpusched_env.workload.tenant import ArrivalProcess, Trace, replay_of
 
 
 @pytest.mark.parametrize(
@@ -31,17 +30,17 @@ from gpusched_env.workload.traces.replay import replay_of
 )
 def test_twice_the_rate_is_half_the_gap(arrivals: dict[str, Any], twice: dict[str, Any]) -> None:
     process: ArrivalProcess = msgspec.convert(arrivals, ArrivalProcess)
-    assert msgspec.to_builtins(faster(process, 2.0)) == msgspec.to_builtins(process) | twice
+    assert msgspec.to_builtins(faster_arrivals(process, 2.0)) == msgspec.to_builtins(process) | twice
 
 
 def test_a_trace_is_played_twice_as_fast() -> None:
     trace = Trace(times_us=(1.0, 3.0), mean_rate_per_s=5.0)
-    assert replay_of(faster(trace, 2.0)).jobs_a_us == pytest.approx(10e-6)
+    assert replay_of(faster_arrivals(trace, 2.0)).jobs_a_us == pytest.approx(10e-6)
 
 
 def test_a_problem_has_the_load_in_its_arrivals() -> None:
     scenario = load_scenario("ServingPoisson", load=1.5)
     given = [tenant.arrivals for tenant in load_scenario("ServingPoisson").tenants]
     arrivals = [program.tenant.arrivals for program in build_problem(scenario).programs]
-    assert arrivals == [faster(process, 1.5) for process in given]
-    assert loaded(loaded(scenario)) == loaded(scenario)
+    assert arrivals == [faster_arrivals(process, 1.5) for process in given]
+    assert with_load(with_load(scenario)) == with_load(scenario)

@@ -17,9 +17,9 @@ from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.adapting import captured_graphs, with_profile_error, with_profiles
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.capture import Capture
+from gpusched_env.scenarios.launching import Capture
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profile_error import ProfileError, Profiles
+from gpusched_env.scenarios.profiles import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario, override
 from tests.refusals import refused
 

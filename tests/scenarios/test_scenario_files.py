@@ -20,7 +20,7 @@ from gpusched_env.reading import parse_yaml
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario, override
 from gpusched_env.scenarios.variants import scenario_variants
-from gpusched_env.workload.irregular.workload import irregular
+from gpusched_env.workload.irregular_graphs import irregular
 from tests.refusals import refused
 
 PLAIN: dict[str, Any] = {

@@ -7,8 +7,8 @@ import pytest
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import Episode, run_episode
+from gpusched_env.scenarios.adapting import divided_evenly, fix_up_us, stream_k
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.stream_k import evenly, fix_up_us, stream_k
 from gpusched_env.workload.workload import TileNeeds
 from tests.devices.programs import chain
 
@@ -31,7 +31,7 @@ def test_six_tiles_take_one_and_a_half_waves_and_a_fix_up() -> None:
 
 
 def test_fewer_tiles_than_slots_are_divided_too() -> None:
-    divided = evenly(chain((3, 1, 1), (3, 1, 1)).kernels[0], chain((3, 1, 1)).gpu)
+    divided = divided_evenly(chain((3, 1, 1), (3, 1, 1)).kernels[0], chain((3, 1, 1)).gpu)
     assert divided.kernel.grid == (4, 1, 1)
     assert divided.duration_us == pytest.approx(7.5 + FIX_UP_US)
 

@@ -15,7 +15,7 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario, override, scenario_names
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
-from gpusched_env.workload.arrivals import ArrivalProcess, Bursts, Poisson, Regimes
+from gpusched_env.workload.tenant import ArrivalProcess, Bursts, Poisson, Regimes
 from tests.refusals import refused
 
 FILES = Path(gpusched_env.__file__).parent / "scenarios"

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gpusched_env.scenarios.demand import JobDemand
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, TenantKnowledge
+from gpusched_env.scenarios.profiles import JobDemand
 from gpusched_env.scheduling.commands import Command
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.reads import PARTS
-from gpusched_env.scheduling.scheduler import Scheduler
 from gpusched_env.scheduling.showing import LazyView
 from gpusched_env.scheduling.view import View, ViewTable
 

@@ -20,8 +20,7 @@ from gpusched_env.scheduling.commands import (
     TilePolicy,
     Wait,
 )
-from gpusched_env.scheduling.given import GIVEN, command_of, write_numbers
-from gpusched_env.scheduling.legality import offered_bits
+from gpusched_env.scheduling.legality import COMMAND_RECORD, command_of, offered_bits, write_numbers
 
 IN_NUMBERS: list[tuple[Command, dict[str, int]]] = [
     (Launch(7), {"code": 0, "launch": 7, "priority": 1, "stream": -1, "first_sm": 0, "sms": 0}),
@@ -50,15 +49,15 @@ IN_NUMBERS: list[tuple[Command, dict[str, int]]] = [
 
 @pytest.mark.parametrize(("command", "numbers"), IN_NUMBERS, ids=[str(command) for command, _ in IN_NUMBERS])
 def test_a_command_has_numbers_by_name(command: Command, numbers: dict[str, int]) -> None:
-    given = np.zeros(1, GIVEN)
+    given = np.zeros(1, COMMAND_RECORD)
     write_numbers(command, given.view(np.int64))
     assert {name: given[name][0] for name in numbers} == numbers
-    assert not any(given[name][0] for name in GIVEN.names or () if name not in numbers)
+    assert not any(given[name][0] for name in COMMAND_RECORD.names or () if name not in numbers)
     assert command_of(given[0]) == command
 
 
 def test_a_wait_without_limit_stays_one() -> None:
-    given = np.zeros(1, GIVEN)
+    given = np.zeros(1, COMMAND_RECORD)
     write_numbers(Wait(), given.view(np.int64))
     assert command_of(given[0]) == Wait()
 

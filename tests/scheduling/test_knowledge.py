@@ -15,21 +15,19 @@ from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuschedError
-from gpusched_env.hardware.records import BLOCK_DTYPE
+from gpusched_env.hardware.occupancy import BLOCK_DTYPE
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.profiles import ProfileError
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.showing import LazyView
 from gpusched_env.scheduling.view import View
-from gpusched_env.workload.arrivals import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes
-from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import KernelProfile
-from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.kernel import Kernel, KernelProfile
+from gpusched_env.workload.tenant import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes, Tenant
 from gpusched_env.workload.workload import Op, Variant, Workload
 from tests.refusals import refused
 from tests.scheduling.reach import reachable

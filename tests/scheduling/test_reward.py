@@ -9,9 +9,9 @@ import pytest
 
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.costs import Costs
 from gpusched_env.scheduling.reward import (
     COST_TERMS,
+    Costs,
     Rate,
     Sum,
     charge,

@@ -11,7 +11,7 @@ import pytest
 
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.workload import host
-from gpusched_env.workload.arrivals import (
+from gpusched_env.workload.tenant import (
     ArrivalProcess,
     Backlog,
     Bursts,
@@ -20,8 +20,8 @@ from gpusched_env.workload.arrivals import (
     Poisson,
     Regimes,
     Trace,
+    replay_of,
 )
-from gpusched_env.workload.traces.replay import replay_of
 
 
 class Draws:
@@ -57,7 +57,7 @@ class Waiting:
 def arrivals(process: ArrivalProcess, rng: Any, count: int) -> list[float]:
     """Arrivals of jobs that complete 5 us after they arrived."""
     world = Waiting(process, rng)
-    host.begin(world, 0)
+    host.begin_arrivals(world, 0)
     times = [to_us(world.first_ps)]
     while len(times) < count:
         world.now_ps = world.first_ps + (5_000_000 if process.closed else 0)

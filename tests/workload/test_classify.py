@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpusched_env.workload.classify import classify
+from gpusched_env.workload.kernel import classify
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
-from gpusched_env.workload.dependent import TiledKernel, dependent
+from gpusched_env.workload.dependent import TiledKernel, dependent_workload
 from gpusched_env.workload.workload import OpKind, Workload
 from tests.refusals import refused
 
@@ -35,20 +35,20 @@ def problem(workload: Workload) -> Problem:
 def test_kernels_take_the_durations_that_they_are_given() -> None:
     gpu = load_gpu("v100")
     kernels = [TiledKernel(4, 24, 1, 1446.18), TiledKernel(4, 48, 1, 1174.7), TiledKernel(2, 90, 1, 300.0, 4)]
-    built = problem(dependent("products", gpu, kernels))
+    built = problem(dependent_workload("products", gpu, kernels))
     assert [round(profile.duration_us, 6) for profile in built.kernels] == [1446.18, 1174.7, 300.0]
     assert [profile.footprint.blocks_per_sm for profile in built.kernels] == [1, 1, 4]
     assert [kernel.waves(gpu.sms) for kernel in kernels] == [2, 3, 1]
 
 
 def test_a_host_may_wait_for_each() -> None:
-    made = dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0)] * 2, launched="waited-for")
+    made = dependent_workload("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0)] * 2, launched="waited-for")
     assert [op.kind for op in made.variants[0].ops] == [OpKind.KERNEL, OpKind.SYNC] * 2
 
 
 def test_in_order_all_are_in_one_stream_and_need_no_tiles() -> None:
     kernels = [TiledKernel(1, 1, 1, 10.0), TiledKernel(1, 1, 1, 10.0, whole=(0,))]
-    made = dependent("pair", load_gpu("v100"), kernels, launched="in-order")
+    made = dependent_workload("pair", load_gpu("v100"), kernels, launched="in-order")
     launches = [op for op in made.variants[0].ops if op.kind is OpKind.KERNEL]
     assert [(op.stream, op.tiles) for op in launches] == [(0, -1)] * 2
     assert made.variants[0].ops[-1].kind is OpKind.SYNC
@@ -63,7 +63,7 @@ def test_a_kernel_that_needs_the_whole_of_one_starts_behind_it() -> None:
     ends = [
         run_episode(
             make_scheduler("cusync(policy=row)"),
-            problem(dependent("three", gpu, made)),
+            problem(dependent_workload("three", gpu, made)),
             make_device("reference"),
             0,
             record="kernels",
@@ -76,12 +76,14 @@ def test_a_kernel_that_needs_the_whole_of_one_starts_behind_it() -> None:
 
 def test_a_kernel_needs_the_whole_of_earlier_ones_only() -> None:
     with refused(InputError, "kernel 0", "kernel 1"):
-        dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0, whole=(1,)), TiledKernel(1, 1, 1, 10.0)])
+        dependent_workload(
+            "pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0, whole=(1,)), TiledKernel(1, 1, 1, 10.0)]
+        )
 
 
 def test_an_sm_holds_one_to_four_blocks() -> None:
     with refused(InputError, "5 blocks", "SM", "be 1 to 4"):
-        dependent("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0, 5)])
+        dependent_workload("pair", load_gpu("v100"), [TiledKernel(1, 1, 1, 10.0, 5)])
 
 
 def test_random_chains_are_the_same_for_a_seed_and_run_on_both_devices() -> None:

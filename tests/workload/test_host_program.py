@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.hardware.products import Product
-from gpusched_env.hardware.specs import GpuSpec, load_gpu
+from gpusched_env.hardware.specs import GpuProduct, GpuSpec, load_gpu
 from gpusched_env.workload.alone import AloneOp
 from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers.build import LEAST_FACTOR, build_workload
@@ -65,7 +64,7 @@ def record(program: list[Step], unprofiled_us: tuple[float, ...] = (), gpu: GpuS
         name="simulated",
         origin="simulated",
         recorder="test",
-        gpu=Product(),
+        gpu=GpuProduct(),
         events=tuple(events),
         orders=tuple(syncs),
         iterations=(HostCall("iteration", 1000.0, clock - 1000.0 + 1.0),),

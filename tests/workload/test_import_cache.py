@@ -11,7 +11,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.importing import _cache_row
 from gpusched_env.hardware.l2 import HOLDS
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.importers.cache import SCATTER, CacheRow, loses, with_cache, without_cache
+from gpusched_env.workload.importers.combining import SCATTER, CacheRow, loses_cached_data, with_cache, without_cache
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 from tests.refusals import refused
@@ -40,15 +40,15 @@ def test_each_kernel_gets_its_share_and_scatter_is_none() -> None:
     assert found.footprint_bytes == 1_000_000
     for variant in found.variants:
         assert [op.cold for op in variant.ops if op.kind is OpKind.KERNEL] == [0.5, 0.0, 0.0]
-    assert loses(found)
+    assert loses_cached_data(found)
     assert without_cache(found) == workload()
 
 
 def test_a_network_that_does_not_fit_loses_nothing() -> None:
     large = with_cache(workload(), row(int(HOLDS * L2) + 1))
     assert large.footprint_bytes > HOLDS * L2
-    assert not loses(large)
-    assert loses(with_cache(workload(), row(int(HOLDS * L2))))
+    assert not loses_cached_data(large)
+    assert loses_cached_data(with_cache(workload(), row(int(HOLDS * L2))))
     # So its kernels need not be those of the recording.
     others = with_cache(workload(2), row(int(HOLDS * L2) + 1))
     assert (others.footprint_bytes, without_cache(others)) == (int(HOLDS * L2) + 1, workload(2))

@@ -12,7 +12,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.importers import import_trace
-from gpusched_env.workload.importers.execution_trace import read_execution_trace
+from gpusched_env.workload.importers.pytorch import read_execution_trace
 from gpusched_env.workload.workload import OpKind, Segment, Workload
 from tests.refusals import refused
 from tests.workload.execution_traces import CPU, GPU, Tensor, launched, node, operator, operators, tensor

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.importing import import_trace
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.workload.importers.serial import with_serial_times
+from gpusched_env.workload.importers.combining import with_serial_times
 from gpusched_env.workload.workload import OpKind, Workload, read_workload
 from tests.refusals import refused
 from tests.workload.kineto_traces import Event, call, imported, kernel, mark, write

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gpusched_env.errors import InputError
-from gpusched_env.workload.importers.steps import merge_steps, named_step
+from gpusched_env.workload.importers.combining import merge_steps, named_step
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.steps import Decode, Prefill
+from gpusched_env.workload.serving import Decode, Prefill
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 from tests.refusals import refused
 

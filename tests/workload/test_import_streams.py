@@ -9,11 +9,11 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.alone import recorded_threads
-from gpusched_env.workload.events import Marks
 from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers import import_trace, summarise
 from gpusched_env.workload.workload import (
     GraphNode,
+    Marks,
     Op,
     OpKind,
     Variant,

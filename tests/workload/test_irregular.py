@@ -12,11 +12,11 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scenarios.generated import FAMILIES, generated_figures, recorded_figures
-from gpusched_env.workload.graph_figures import SMALL_BLOCKS, graph_figures
-from gpusched_env.workload.irregular.name import IrregularGraph, irregular_graph, is_irregular
-from gpusched_env.workload.irregular.workload import irregular
+from gpusched_env.scenarios.catalogue import FAMILIES, generated_figures, recorded_figures
+from gpusched_env.workload.generated_names import IrregularGraph, irregular_graph, is_irregular
+from gpusched_env.workload.irregular_graphs import irregular
 from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.memory import SMALL_BLOCKS, graph_figures
 from gpusched_env.workload.workload import Op, OpKind, Segment, Variant, Workload, decode_workload, encode_workload
 
 FAMILY_NAMES = [family for families in FAMILIES.values() for family in families]
@@ -58,7 +58,7 @@ def test_generated_graphs_cover_the_range_of_the_recorded_ones(kind: str, figure
 def test_a_seed_is_one_workload_in_every_process(family: str) -> None:
     name = f"irregular(family={family},seed=5,kernels=40)"
     code = (
-        "import hashlib, sys; from gpusched_env.workload.irregular.workload import irregular\n"
+        "import hashlib, sys; from gpusched_env.workload.irregular_graphs import irregular\n"
         "from gpusched_env.workload.workload import encode_workload\n"
         "print(hashlib.sha256(encode_workload(irregular(sys.argv[1]))).hexdigest())"
     )

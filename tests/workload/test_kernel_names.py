@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpusched_env.workload.importers.names import MAX_LENGTH, short_name
+from gpusched_env.workload.importers.build import MAX_LENGTH, short_name
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.workload.lengths import QUANTILES, Geometric, Lognormal, Values, lengths
+from gpusched_env.workload.serving import QUANTILES, Geometric, ListedLengths, Lognormal, lengths
 
 
 def test_values_are_drawn_as_they_are() -> None:
-    assert lengths(Values(values=(7, 3, 7))) == (7, 3, 7)
-    assert lengths(Values(values=(7, 3, 7), most=5)) == (5, 3, 5)
+    assert lengths(ListedLengths(values=(7, 3, 7))) == (7, 3, 7)
+    assert lengths(ListedLengths(values=(7, 3, 7), most=5)) == (5, 3, 5)
 
 
 def test_quantiles_of_a_lognormal() -> None:

@@ -10,7 +10,7 @@ from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.alone import recorded_threads
 from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers import summarise
-from gpusched_env.workload.steps import Decode, Prefill
+from gpusched_env.workload.serving import Decode, Prefill
 from gpusched_env.workload.workload import OpKind, Variant, Workload
 
 ENGINES = ["llama_1b", "llama_1b_split"]

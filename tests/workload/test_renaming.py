@@ -9,9 +9,7 @@ import msgspec
 import pytest
 
 from gpusched_env.scenarios.building import load_workload
-from gpusched_env.workload.graph_figures import graph_figures
-from gpusched_env.workload.renaming import renamed
-from gpusched_env.workload.segments import dependencies
+from gpusched_env.workload.memory import dependencies, graph_figures, with_own_storage
 from gpusched_env.workload.workload import Op, OpKind, Segment, Variant
 
 PROGRAMS = resources.files("gpusched_env.data") / "measurements/h200/programs"
@@ -30,7 +28,7 @@ def kernel(reads: Sequence[int], writes: Sequence[int]) -> Op:
 def waits(*ops: Op) -> list[tuple[int, ...]]:
     """For each operation of the renamed workload, those that it waits for."""
     program = msgspec.structs.replace(load_workload("bodies6_step_b2048"), variants=(Variant(ops=ops),))
-    return dependencies(renamed(program).variants[0].ops)
+    return dependencies(with_own_storage(program).variants[0].ops)
 
 
 def test_a_result_waits_for_no_reader_of_what_lay_there_before() -> None:
@@ -62,4 +60,4 @@ def test_unknown_memory_stays_unknown() -> None:
 def test_it_is_what_a_recording_has_in_which_nothing_is_freed(name: str) -> None:
     with resources.as_file(PROGRAMS) as folder:
         again, held = (load_workload(str(folder / f"{name}{end}.workload.json.gz")) for end in ("", "-held"))
-    assert graph_figures(renamed(again)).levels == graph_figures(held).levels
+    assert graph_figures(with_own_storage(again)).levels == graph_figures(held).levels

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.workload.traces import requests
-from gpusched_env.workload.traces.reading import read_requests
+from gpusched_env.workload import requests
+from gpusched_env.workload.requests import read_requests
 from tests.refusals import refused
 
 AZURE = """\

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpusched_env.hardware.clock import to_ps
-from gpusched_env.workload.segments import check_us, conflict, conflicts, dependencies
+from gpusched_env.workload.memory import check_us, conflict, conflicts, dependencies
 from gpusched_env.workload.workload import Segment
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
-from gpusched_env.workload.carry_over import carry_over
-from gpusched_env.workload.vector_units import by_vector_units, uses_vector_units
+from gpusched_env.workload.carry_over import by_vector_units, carry_over, uses_vector_units
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.judged import Simulation as AnyCell
-from gpusched_env.experiments.lib.verdicts import record, table_of, table_of_numbers
+from gpusched_env.experiments.lib.verdicts import Simulation as AnyCell
+from gpusched_env.experiments.lib.verdicts import as_row, table_of, table_of_numbers
 from gpusched_env.experiments.papers.acs.runs import (
     AGAIN,
     BEFORE,
@@ -64,7 +64,7 @@ from gpusched_env.experiments.papers.acs.runs import (
     facts,
 )  # fmt: skip
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.workload.segments import CHECK_US, check_us
+from gpusched_env.workload.memory import CHECK_US, check_us
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -114,7 +114,7 @@ class Bracketed:
 def shown(check: Bracketed) -> dict[str, Any]:
     """A row of the table."""
     published = f"{check.low:g}" if check.low == check.high else f"{check.low:g} to {check.high:g}"
-    return {**record(check), "published": published}
+    return {**as_row(check), "published": published}
 
 
 class Paper(Reproduction):
@@ -295,7 +295,7 @@ class Paper(Reproduction):
 
     def data(self) -> dict[str, Any]:
         return {
-            "targets": [record(target) for target in self.checks()],
+            "targets": [as_row(target) for target in self.checks()],
             "programs": [facts(program) for program in CLASS_OF],
             "speedups": self.speedups.reset_index().to_dict("records"),
             "means": self.means.reset_index().to_dict("records"),

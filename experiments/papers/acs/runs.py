@@ -15,9 +15,8 @@ from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
-from gpusched_env.workload.carry_over import stretched
-from gpusched_env.workload.graph_figures import graph_figures
-from gpusched_env.workload.renaming import renamed
+from gpusched_env.workload.carry_over import with_scaled_durations
+from gpusched_env.workload.memory import graph_figures, with_own_storage
 from gpusched_env.workload.workload import Workload
 
 GPU = "rtx-3070"
@@ -121,7 +120,7 @@ def problem(program: str, gap_us: float, host_us: float, length: float, memory: 
         )
         for kernel in workload.kernels
     ]
-    longer = stretched(workload, [length] * len(kernels))
+    longer = with_scaled_durations(workload, [length] * len(kernels))
     workload = msgspec.structs.replace(workload, kernels=tuple(kernels), **longer)
     gpu: GpuSpec = load_gpu(GPU)
     gpu = msgspec.structs.replace(gpu, timing=msgspec.structs.replace(gpu.timing, stream_gap_us=gap_us))
@@ -139,7 +138,7 @@ def load_program(program: str, memory: str = AGAIN) -> Workload:
     measured = resources.files("gpusched_env.data") / "measurements/h200/programs" / f"{program}.workload.json.gz"
     with resources.as_file(measured) as path:
         workload = load_workload(str(path) if path.is_file() else program)
-    return renamed(workload) if memory == OWN else workload
+    return with_own_storage(workload) if memory == OWN else workload
 
 
 CLASS_OF = {program: name for name, programs in PROGRAMS.items() for program in programs}

@@ -24,34 +24,42 @@ from typing import TYPE_CHECKING, Any
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib import judged
-from gpusched_env.experiments.lib.controls import SHOWN
-from gpusched_env.experiments.lib.graph_pairs import GraphPairs, graph_cells, recorded_pairs
+from gpusched_env.experiments.lib import verdicts as judged
+from gpusched_env.experiments.lib.recorded import GraphPairs, graph_cells, recorded_pairs
 from gpusched_env.experiments.lib.verdicts import (
+    SHOWN,
     UNDECIDED,
     VERDICTS,
     Compared,
     Finding,
     Judged,
+    as_row,
     compared_table,
     findings_table,
-    record,
 )
 from gpusched_env.experiments.papers.concurrency import recorded
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, OFFERED, ORDER, PRIORITY, SETTING
 from gpusched_env.experiments.papers.concurrency.controls import (
     COMPARED,
-    Controlled,
+    ControlledClaim,
     claims_with,
     controlled,
     controls_table,
     outcome,
 )
-from gpusched_env.experiments.papers.concurrency.hosts import BOUND_US, RECORDED
-from gpusched_env.experiments.papers.concurrency.one_process import OneProcess, one_process_cells
-from gpusched_env.experiments.papers.concurrency.picture import added_svg
-from gpusched_env.experiments.papers.concurrency.published import TURNAROUND, published_figures
-from gpusched_env.experiments.papers.concurrency.recorded import LIMIT, PairSide
+from gpusched_env.experiments.papers.concurrency.hosts import BOUND_US, RECORDED, OneProcess, one_process_cells
+from gpusched_env.experiments.papers.concurrency.recorded import (
+    LIMIT,
+    RECORDED_ON,
+    PairSide,
+    SharedSide,
+    magnitudes_table,
+    order_by_lock,
+    recorded_findings,
+    recorded_table,
+    shared_sides,
+    shared_table,
+)
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,
     APART,
@@ -61,20 +69,18 @@ from gpusched_env.experiments.papers.concurrency.runs import (
     REQUESTS,
     SEEDS,
     ConcurrencyRun,
+    SharedRun,
     all_cells,
     judged_cells,
+    shared_cells,
 )
-from gpusched_env.experiments.papers.concurrency.shared import SharedRun, shared_cells
-from gpusched_env.experiments.papers.concurrency.shared_claims import order_by_lock, recorded_findings
-from gpusched_env.experiments.papers.concurrency.shared_tables import (
-    RECORDED_ON,
-    SharedSide,
-    magnitudes_table,
-    recorded_table,
-    shared_sides,
-    shared_table,
+from gpusched_env.experiments.papers.concurrency.tables import (
+    TURNAROUND,
+    added_svg,
+    mechanisms_table,
+    one_process_table,
+    published_figures,
 )
-from gpusched_env.experiments.papers.concurrency.tables import mechanisms_table, one_process_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 
 if TYPE_CHECKING:
@@ -164,7 +170,7 @@ under which a task never completes anything has no figure (nan)."""
         return [claim.judged(self.by_setting, PAPERS, self.by_host[BOUND_US]) for claim in CLAIMS]
 
     @functools.cached_property
-    def controls(self) -> list[Controlled]:
+    def controls(self) -> list[ControlledClaim]:
         """Every claim beside what is switched off."""
         return controlled(self.by_host[BOUND_US], self.by_setting[PAPERS])
 
@@ -207,16 +213,16 @@ under which a task never completes anything has no figure (nan)."""
             "requests": REQUESTS,
             "by_host": self.swept.to_dict("records"),
             "one_process": [{**asdict(cell), **asdict(found)} for cell, found in self.of(OneProcess).items()],
-            "observations": {"hold": sum(held), "scored": len(held), "each": [record(f) for f in self.findings]},
-            "controls": [record(each) for each in self.controls],
-            "published": [record(row) for row in self.published],
-            "recorded": [record(finding) for finding in self.recorded],
-            "shared": [record(side) for side in self.shared],
+            "observations": {"hold": sum(held), "scored": len(held), "each": [as_row(f) for f in self.findings]},
+            "controls": [as_row(each) for each in self.controls],
+            "published": [as_row(row) for row in self.published],
+            "recorded": [as_row(finding) for finding in self.recorded],
+            "shared": [as_row(side) for side in self.shared],
             "recorded_pairs": {
                 "limit": LIMIT,
                 "within": sum(side.holds for side in self.sides),
                 "sides": len(self.sides),
-                "each": [record(side) for side in self.sides],
+                "each": [as_row(side) for side in self.sides],
             },
             "runs": self._all_runs().to_dict("records"),
         }
@@ -237,8 +243,8 @@ under which a task never completes anything has no figure (nan)."""
 
     def attachments(self) -> dict[str, DataFrame]:
         """Every run, and every recorded pair of networks."""
-        shared = {"shared": frame([record(side) for side in self.shared])} if self.shared else {}
-        return {"runs": self._all_runs(), "pairs": frame([record(side) for side in self.sides]), **shared}
+        shared = {"shared": frame([as_row(side) for side in self.shared])} if self.shared else {}
+        return {"runs": self._all_runs(), "pairs": frame([as_row(side) for side in self.sides]), **shared}
 
     def tables(self) -> list[Table]:
         beyond = recorded.sides_table([side for side in self.sides if not side.holds], "Sides beyond the limit")

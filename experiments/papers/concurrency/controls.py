@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.controls import SHOWN, verdict_of
-from gpusched_env.experiments.lib.verdicts import UNDECIDED, Claim, Finding
+from gpusched_env.experiments.lib.verdicts import SHOWN, UNDECIDED, Claim, Finding, verdict_of
 from gpusched_env.experiments.papers.concurrency.claims import (
     CLAIMS,
     MPS,
@@ -108,7 +107,7 @@ SHORT: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Controlled:
+class ControlledClaim:
     """A claim with something on that it is about, and with that off."""
 
     observation: str
@@ -143,7 +142,7 @@ class Controlled:
         return self.verdict in (SHOWN, COMPARED)
 
 
-def controlled(by_seed: Sequence[DataFrame], mean: DataFrame) -> list[Controlled]:
+def controlled(by_seed: Sequence[DataFrame], mean: DataFrame) -> list[ControlledClaim]:
     """Every claim that is judged, with its controls, in the order of claims.
 
     Args:
@@ -156,11 +155,13 @@ def controlled(by_seed: Sequence[DataFrame], mean: DataFrame) -> list[Controlled
             continue
         on, figures = _judged(claim, by_seed, mean, None)
         if claim.text in DESCRIPTIONS:
-            found.append(Controlled(claim.observation, claim.text, "", on, figures, None, DESCRIPTIONS[claim.text]))
+            found.append(
+                ControlledClaim(claim.observation, claim.text, "", on, figures, None, DESCRIPTIONS[claim.text])
+            )
         for control in CONTROLS.get(claim.text, ()):
             off, without = _judged(claim, by_seed, mean, control)
             found.append(
-                Controlled(
+                ControlledClaim(
                     claim.observation, claim.text, control.off, on, figures, off, without, control.own, control.compared
                 )
             )
@@ -195,7 +196,7 @@ NOTE = (
 )
 
 
-def controls_table(rows: Sequence[Controlled]) -> Table:
+def controls_table(rows: Sequence[ControlledClaim]) -> Table:
     """Every claim beside its controls."""
     shown = [
         (row.observation, row.claim, row.figures, row.off or NONE, row.figures_without, row.verdict) for row in rows
@@ -203,14 +204,14 @@ def controls_table(rows: Sequence[Controlled]) -> Table:
     return Table("Claims and controls", ("", "claim", "ours", "switched off", "then", "verdict"), shown, NOTE)
 
 
-def claims_with(rows: Sequence[Controlled], *verdicts: str) -> list[str]:
+def claims_with(rows: Sequence[ControlledClaim], *verdicts: str) -> list[str]:
     """Claims that have one of the verdicts in all controls of their own mechanism."""
     own = [row for row in rows if row.own]
     claims = dict.fromkeys(row.claim for row in own)
     return [claim for claim in claims if all(row.verdict in verdicts for row in own if row.claim == claim)]
 
 
-def outcome(rows: Sequence[Controlled], recorded: Sequence[Finding], lock: str, busy: float) -> str:
+def outcome(rows: Sequence[ControlledClaim], recorded: Sequence[Finding], lock: str, busy: float) -> str:
     """What came out, what did not, and why: what the page begins with.
 
     Args:

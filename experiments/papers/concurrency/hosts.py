@@ -1,21 +1,61 @@
-"""How fast the paper's hosts were, and how threads of one process slow each other: what is known, and its sources.
-
-The paper does not give the time of a request alone. Its training seconds bound it: under time slicing the training
-beside 5,000 ResNet-50 requests took 90 s longer, which is at most the time of those requests.
-"""
+"""How fast the paper's hosts were, and how threads of one process slow each other."""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from gpusched_env.experiments.lib.larger_batch import at_batch
-from gpusched_env.experiments.lib.recorded import situation, tenant
+from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.recorded import RECORDED_ON, measurements, situation, tenant, turnarounds_us
 from gpusched_env.scenarios.building import load_workload
+from gpusched_env.workload.carry_over import with_scaled_durations
+from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Workload
+
+BLOCKS_WORK_LONGER = re.compile(
+    r"batch_norm_(backward|collect)|wgrad|reduce|gammabeta|embedding_backward", re.IGNORECASE
+)
+"""Kernels that reduce over the batch: their grid follows the channels or weights, each block loops over the samples."""
+BATCH_LEAVES_ALONE = re.compile(r"multi_tensor_apply|fillfunctor", re.IGNORECASE)
+"""Kernels over the parameters (optimiser, zeroed gradients): the batch size is nothing to them."""
+FEWEST_BLOCKS = 8
+"""Smaller grids work on scalars and small vectors, not on the batch."""
+
+
+def at_batch(workload: Workload, factor: int) -> Workload:
+    """A training step of ``workload`` with ``factor`` times the batch.
+
+    Kernels over samples get ``factor`` times the blocks, kernels that reduce over the batch blocks that take
+    ``factor`` times as long, kernels over parameters stay; either way the duration grows by ``factor``.
+    """
+    kernels = tuple(_grown(kernel, factor) for kernel in workload.kernels)
+    grows = (new is not old for new, old in zip(kernels, workload.kernels, strict=True))
+    return msgspec.structs.replace(
+        workload,
+        name=f"{workload.name}_x{factor}",
+        source=f"{workload.source}; extrapolated to {factor} times the batch",
+        kernels=kernels,
+        **with_scaled_durations(workload, [factor if grown else 1.0 for grown in grows]),
+    )
+
+
+def _grown(kernel: Kernel, factor: int) -> Kernel:
+    if BATCH_LEAVES_ALONE.search(kernel.name) or kernel.blocks < FEWEST_BLOCKS:
+        return kernel
+    x, y, z = kernel.grid
+    return msgspec.structs.replace(
+        kernel,
+        grid=kernel.grid if BLOCKS_WORK_LONGER.search(kernel.name) else (x * factor, y, z),
+        duration_us=kernel.duration_us * factor,
+        dram_bytes=None if kernel.dram_bytes is None else kernel.dram_bytes * factor,
+    )
+
 
 REQUESTS, ADDED_S, SLICED = 5000, 90.0, 1.18
 """Requests one after the other; by how much longer ResNet-50's training took under time slicing, and their turnaround
@@ -67,3 +107,62 @@ def workloads(inference: str, training: str, gpu: str, batch: int, alone_us: flo
     factor = host_factor(inference, gpu, alone_us)
     found = {inference: load_workload(inference), training: at_batch(load_workload(training), batch)}
     return {name: with_host_times(workload, factor) for name, workload in found.items()}
+
+
+NETWORKS = (("resnet50", 256), ("resnet50", 32), ("alexnet", 256), ("vgg16", 256))
+"""Inference beside ResNet-50 training at this batch; the first is what the waiting host's share is set by."""
+TRAINING, TRAINING_BATCH = "resnet50_train_b32", 32
+ANSWERED = 150
+HOSTS = {
+    "apart": (0.0, 0.0),
+    "at work": (AT_WORK, 0.0),
+    "at work and waiting": (AT_WORK, WAITING),
+}
+"""By which hosts slow each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """Mean turnaround under priority streams over that alone."""
+
+    simulated: float
+    recorded: float
+
+
+@dataclass(frozen=True, slots=True)
+class OneProcess:
+    """Inference and training that are launched kernel by kernel by two threads, under priority streams."""
+
+    network: str
+    batch: int
+    hosts: str
+    """Of :data:`HOSTS`."""
+
+    def run(self, device: str) -> Slowdown:
+        rows = [
+            row
+            for row in measurements("sharing_modes.jsonl")
+            if (row["inference"], row["batch"], row["form"]) == (self.network, self.batch, "eager")
+        ]
+        alone, together = (next(r for r in rows if r["what"] == what) for what in ("alone", "priority streams"))
+        name, grown = f"{self.network}_fp32_infer_b1", self.batch // TRAINING_BATCH
+        given = workloads(name, TRAINING, RECORDED_ON, grown, RECORDED)
+        tenants = [
+            tenant(name, jobs=ANSWERED + 1, iteration_us=alone["inference_us"]["mean_us"]),
+            tenant(TRAINING, priority=1),
+        ]
+        if grown == 1:
+            tenants[1]["iteration_us"] = alone["training_us"]["mean_us"]
+        at_work, waiting = HOSTS[self.hosts]
+        took = []
+        for some in (tenants, tenants[:1]):
+            problem = situation(some, RECORDED_ON, workloads=given, host_contention=at_work, waiting_contention=waiting)
+            episode = play("priority-streams", problem, seed=0, device=device)
+            took.append(float(np.mean(turnarounds_us(episode, skip=1)[0])))
+        recorded = together["inference_us"]["mean_us"] / alone["inference_us"]["mean_us"]
+        return Slowdown(took[0] / took[1], recorded)
+
+
+def one_process_cells() -> list[OneProcess]:
+    """Every network, with hosts apart, and slowing each other."""
+    return [OneProcess(*network, hosts) for network in NETWORKS for hosts in HOSTS]

@@ -1,20 +1,29 @@
-"""The paper's experiments as runs: networks, GPUs, arrivals and mechanisms, and what is measured of each."""
+"""The paper's experiments as runs, and its networks beside their own training on a real GPU."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.recorded import situation, tenant
-from gpusched_env.experiments.lib.requests import RequestFigures, finished_kernels, requests_of, work_rate
+from gpusched_env.experiments.lib.recorded import (
+    RequestFigures,
+    finished_kernels,
+    measurements,
+    requests_of,
+    situation,
+    tenant,
+    turnarounds_us,
+    work_rate,
+)
 from gpusched_env.experiments.papers.concurrency.hosts import (
     AT_WORK,
     AT_WORK_MOST,
@@ -23,14 +32,133 @@ from gpusched_env.experiments.papers.concurrency.hosts import (
     SWEPT_US,
     WAITING,
     WAITING_MOST,
+    with_host_times,
     workloads,
 )
-from gpusched_env.experiments.papers.concurrency.shared import host_shares
 from gpusched_env.hardware.specs import Contention
 from gpusched_env.hardware.timing import save_us, state_bytes
-from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.workload.workload import OpKind
+
+FOLDER, GPU = "h200", "h200-sxm"
+"""Measurements, and the GPU that they were made on."""
+SCHEDULERS: Final = {
+    "time slicing": "time-slicing",
+    "streams": "pass-through",
+    "priority streams": "priority-streams",
+}
+"""By the recorded mode."""
+LAUNCHERS: Final = ("eager", "compiled")
+NETWORKS: Final = {"vgg19": "VGG-19", "densenet201": "DenseNet-201", "resnet152": "ResNet-152"}
+SHARED_HORIZON_US, SHARED_STEPS_ALONE = 600_000.0, 4
+"""Of a simulation of both, in which every training makes four steps or more; and steps of training alone."""
+REQUESTS_ALONE = 50
+Row = Mapping[str, Any]
+
+
+@functools.cache
+def shared_rows() -> dict[tuple[str, str, str], Row]:
+    """What was recorded without an error, by network, launcher and mode; the last of each."""
+    rows = measurements("sharing.jsonl", FOLDER)
+    return {(row["inference"], row["form"], row["what"]): row for row in rows if "error" not in row}
+
+
+def mean_us(row: Row, task: str) -> float:
+    """Of a task of a row: ``inference``, ``training``, ``alone_training``; NaN if it never ended."""
+    value = row[f"{task}_us"]["mean_us"]
+    return math.nan if value is None else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSlowdown:
+    """Mean time of requests and of training steps, each over that alone."""
+
+    turnaround: float
+    training: float
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRun:
+    """Inference beside training of the same network."""
+
+    network: str
+    """Of :data:`NETWORKS`."""
+    launcher: str
+    """Of :data:`LAUNCHERS`."""
+    mode: str
+    """Of :data:`SCHEDULERS`."""
+
+    def run(self, device: str) -> SharedSlowdown:
+        rows = shared_rows()
+        alone = rows[self.network, self.launcher, "alone"]
+        names = f"{self.network}_fp32_infer_b1", f"{self.network}_fp32_train_b{alone['batch']}"
+        given = {names[1]: with_host_times(load_workload(names[1]), training_hosts(self.launcher))}
+        tenants = [
+            tenant(names[0], iteration_us=mean_us(alone, "inference")),
+            tenant(names[1], priority=1),
+        ]
+        at_work, waiting = (0.0, 0.0) if self.mode == "time slicing" else host_shares(self.network, self.launcher)
+        hosts = {"host_contention": at_work, "waiting_contention": waiting}
+        both = situation(tenants, GPU, SHARED_HORIZON_US, given, **hosts)
+        together_us = _means_us(play(SCHEDULERS[self.mode], both, seed=0, device=device))
+        alone_us = []
+        for each, jobs in zip(tenants, (REQUESTS_ALONE, SHARED_STEPS_ALONE), strict=True):
+            only = situation([{**each, "jobs": jobs + 1}], GPU, workloads=given)
+            alone_us += _means_us(play("pass-through", only, seed=0, device=device))
+        return SharedSlowdown(*(together / apart for together, apart in zip(together_us, alone_us, strict=True)))
+
+    def recorded(self) -> SharedSlowdown:
+        """The same on the GPU."""
+        rows = shared_rows()
+        alone, together = (rows[self.network, self.launcher, what] for what in ("alone", self.mode))
+        return SharedSlowdown(*(mean_us(together, task) / mean_us(alone, task) for task in ("inference", "training")))
+
+
+def _means_us(episode: Episode) -> list[float]:
+    """Mean turnarounds of each tenant's jobs after the first (cold) one; NaN where there is none."""
+    return [float(np.mean(took)) if len(took) else math.nan for took in turnarounds_us(episode, skip=1)]
+
+
+def training_hosts(launcher: str) -> float:
+    """Factor on the host times of a recorded training: 1 where Python launches, as in the recording.
+
+    A training is bound by the GPU, so that its length does not tell how fast its host is. The small training of
+    ``hosts only`` is bound by its host.
+    """
+    if launcher == "eager":
+        return 1.0
+    rows = shared_rows()
+    ratios = [
+        mean_us(rows[name, launcher, "hosts only"], "alone_training")
+        / mean_us(rows[name, "eager", "hosts only"], "alone_training")
+        for name in NETWORKS
+    ]
+    return float(np.median(ratios))
+
+
+def host_shares(network: str, launcher: str) -> tuple[float, float]:
+    """By what share the other thread lengthens host times while it is at work, and while it waits for the GPU.
+
+    At work: recorded beside a training that hardly uses the GPU. Waiting: as much less as for ResNet-50.
+    """
+    rows = shared_rows()
+    alone, hosts = (mean_us(rows[network, launcher, what], "inference") for what in ("alone", "hosts only"))
+    at_work = max(0.0, hosts / alone - 1.0)
+    return at_work, at_work * WAITING / AT_WORK
+
+
+def shared_cells() -> list[SharedRun]:
+    """All that was recorded in full."""
+    rows = shared_rows()
+    return [
+        SharedRun(network, launcher, mode)
+        for network in NETWORKS
+        for launcher in LAUNCHERS
+        for mode in SCHEDULERS
+        if all((network, launcher, what) in rows for what in ("alone", "hosts only", mode))
+    ]
+
 
 GPUS = {"rtx-3090": 4, "h100-sxm": 12}
 """By how much a recorded training batch grows until memory is full (24 and 80 GB): ResNet-50 from 32 to 128 samples
@@ -41,7 +169,7 @@ FULL = {"rtx-3090": 1, "h100-sxm": 5}
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class NetworkPair:
     """Inference beside training."""
 
     inference: str
@@ -52,18 +180,18 @@ class Pair:
     """By which threads of one process slow each other's hosts: at work, and waiting for the GPU."""
 
 
-def _own(network: str, batch: int) -> Pair:
+def _own(network: str, batch: int) -> NetworkPair:
     names = f"{network}_fp32_infer_b1", f"{network}_fp32_train_b{batch}"
-    return Pair(*names, FULL, host_shares(network, "eager"))
+    return NetworkPair(*names, FULL, host_shares(network, "eager"))
 
 
-PAIRS: dict[str, Pair] = {
-    "ResNet-50": Pair("resnet50_fp32_infer_b1", "resnet50_train_b32"),
+PAIRS: dict[str, NetworkPair] = {
+    "ResNet-50": NetworkPair("resnet50_fp32_infer_b1", "resnet50_train_b32"),
     "ResNet-152": _own("resnet152", 64),
     "VGG-19": _own("vgg19", 128),
     "DenseNet-201": _own("densenet201", 64),
-    "AlexNet": Pair("alexnet_fp32_infer_b1", "resnet50_train_b32"),
-    "BERT": Pair("bert_infer_b1_s128", "bert_train_b16_s128"),
+    "AlexNet": NetworkPair("alexnet_fp32_infer_b1", "resnet50_train_b32"),
+    "BERT": NetworkPair("bert_infer_b1_s128", "bert_train_b16_s128"),
 }
 """By the name of the inference network."""
 ARRIVALS = ("sequential", "poisson")
@@ -121,7 +249,7 @@ PREEMPT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures(RequestFigures):
+class RunFigures(RequestFigures):
     """Of one run: the inference's requests, and the training. NaN where there is no such tenant."""
 
     utilisation: float
@@ -151,14 +279,14 @@ class ConcurrencyRun:
     jobs: int | None = None
     """The run ends when as many requests have been answered after the first; ``None``: at :data:`HORIZON_US`."""
 
-    def run(self, device: str) -> Figures:
+    def run(self, device: str) -> RunFigures:
         known = {**MECHANISMS, **SWITCHED_OFF, **dict.fromkeys(ALONE, "pass-through")}
         scheduler = known.get(self.mechanism, "priority-streams")
         episode = play(scheduler, self.problem(), seed=self.seed, device=device, record="kernels")
         found: dict[str, Any] = {"utilisation": episode.costs.busy_sm_us / (episode.problem.gpu.sms * episode.end_us)}
         for row, each in enumerate(episode.problem.scenario.tenants):
             found |= (_requests if each.name == "inference" else _training)(episode, row)
-        return Figures(**found)
+        return RunFigures(**found)
 
     def problem(self) -> Problem:
         """Tenants are ``inference`` and ``training``, or one of them."""

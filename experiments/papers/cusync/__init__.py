@@ -56,23 +56,26 @@ import numpy as np
 
 from gpusched_env.data.dependent_kernels import published
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.judged import Simulation as AnyCell
-from gpusched_env.experiments.lib.verdicts import Target, missed, record, table_of, targets_table
+from gpusched_env.experiments.lib.verdicts import Simulation as AnyCell
+from gpusched_env.experiments.lib.verdicts import Target, as_row, failures_text, table_of, targets_table
 from gpusched_env.experiments.papers.cusync.runs import (
     BASELINES,
+    NETWORKS,
     OF_ATTENTION,
     SCHEMES,
-    Attention,
-    Convolutions,
-    Mlp,
+    TRANSFORMERS,
+    AttentionRun,
+    ConvolutionsRun,
+    MlpRun,
+    RunTimes,
     Scheme,
-    Took,
     Toy,
+    Whole,
     all_attention,
     all_convolutions,
     all_mlps,
+    whole_models,
 )
-from gpusched_env.experiments.papers.cusync.whole import NETWORKS, TRANSFORMERS, Whole, whole_models
 from gpusched_env.experiments.papers.reproduction import Reproduction
 
 SCORED = {"gpt3_v100": 512, "llama_v100": 1024}
@@ -159,23 +162,28 @@ class Paper(Reproduction):
         mlps = list(all_mlps())
         return [
             *(Toy(scheme) for scheme in TOY),
-            *(Mlp(*of, scheme) for of in mlps for scheme in ("stream", *SCHEMES)),
-            *(Mlp(*of, scheme, post_us, wait_us) for of in mlps if scored(*of) for scheme, post_us, wait_us in COSTS),
-            *(Mlp(*TABLE_V, "tile", options=options) for options in OPTIMISATIONS.values()),
-            *(Mlp(*of, "stream-k") for of in mlps if "stream_k_us" in published()["mlp"][of[0]][str(of[1])]),
-            *(Attention(*of, scheme) for of in all_attention() for scheme in (*BASELINES, *OF_ATTENTION)),
-            *(Convolutions(*of, scheme) for of in all_convolutions() for scheme in (*BASELINES, *SCHEMES)),
+            *(MlpRun(*of, scheme) for of in mlps for scheme in ("stream", *SCHEMES)),
+            *(
+                MlpRun(*of, scheme, post_us, wait_us)
+                for of in mlps
+                if scored(*of)
+                for scheme, post_us, wait_us in COSTS
+            ),
+            *(MlpRun(*TABLE_V, "tile", options=options) for options in OPTIMISATIONS.values()),
+            *(MlpRun(*of, "stream-k") for of in mlps if "stream_k_us" in published()["mlp"][of[0]][str(of[1])]),
+            *(AttentionRun(*of, scheme) for of in all_attention() for scheme in (*BASELINES, *OF_ATTENTION)),
+            *(ConvolutionsRun(*of, scheme) for of in all_convolutions() for scheme in (*BASELINES, *SCHEMES)),
         ]
 
     def _us(self, cell: AnyCell) -> float:
-        found: Took = self.runs[cell]
+        found: RunTimes = self.runs[cell]
         return found.time_us
 
     def _mlp_gains(self, scheme: Scheme, post_us: float | None = None, wait_us: float | None = None) -> list[Gain]:
         found = []
-        for cell in self.of(Mlp):
+        for cell in self.of(MlpRun):
             if (cell.scheme, cell.post_us, cell.wait_us, cell.options) == (scheme, post_us, wait_us, None):
-                ours = gain(self._us(cell), self._us(Mlp(cell.model, cell.tokens, "stream")))
+                ours = gain(self._us(cell), self._us(MlpRun(cell.model, cell.tokens, "stream")))
                 measured = gain(cell.row[scheme.replace("-", "_") + "_us"], sum(cell.row["gemms"]))
                 tokens, is_scored = str(cell.tokens), scored(cell.model, cell.tokens)
                 found.append(Gain(cell.model, tokens, scheme, measured, ours, is_scored))
@@ -197,12 +205,12 @@ class Paper(Reproduction):
         return [
             self._host_timed(
                 cell,
-                Attention(cell.model, cell.keys, cell.tokens, "waited-for"),
-                Attention(cell.model, cell.keys, cell.tokens, "stream"),
+                AttentionRun(cell.model, cell.keys, cell.tokens, "waited-for"),
+                AttentionRun(cell.model, cell.keys, cell.tokens, "stream"),
                 (cell.model, f"{cell.tokens}" + (f", {cell.keys} before" if cell.keys else "")),
                 cell.row["same"] and "doubtful" not in cell.row,
             )
-            for cell in self.of(Attention)
+            for cell in self.of(AttentionRun)
             if cell.scheme in OF_ATTENTION
         ]
 
@@ -212,12 +220,12 @@ class Paper(Reproduction):
         return [
             self._host_timed(
                 cell,
-                Convolutions(cell.network, cell.channels, cell.batch, "waited-for"),
-                Convolutions(cell.network, cell.channels, cell.batch, "stream"),
+                ConvolutionsRun(cell.network, cell.channels, cell.batch, "waited-for"),
+                ConvolutionsRun(cell.network, cell.channels, cell.batch, "stream"),
                 (cell.network, f"C {cell.channels}, batch {cell.batch}"),
                 cell.same,
             )
-            for cell in self.of(Convolutions)
+            for cell in self.of(ConvolutionsRun)
             if cell.scheme in SCHEMES
         ]
 
@@ -287,7 +295,8 @@ class Paper(Reproduction):
     def outcome(self) -> str:
         inside = sum(one.holds for one in self.wholes)
         return (
-            f"What does not come out: {missed(self.checks())}. Of whole models {inside} of {len(self.wholes)} sizes "
+            f"What does not come out: {failures_text(self.checks())}. "
+            f"Of whole models {inside} of {len(self.wholes)} sizes "
             "lie in the published range.\n\n"
             "Why: blocks of convolutions, of 10 to 100 us, pay here for each synchronisation, and gain in the "
             "measurements; posts, waits and orders must cost them less than they cost MLPs. MLPs with a wrong sign "
@@ -297,7 +306,7 @@ class Paper(Reproduction):
     def table_v(self) -> list[dict[str, Any]]:
         """What each optimisation takes off the time of GPT-3's MLP, us."""
         steps, paper = OPTIMISATIONS, published()["table_v"]["mlp_gpt3_B1-64"]
-        us = {name: self._us(Mlp(*TABLE_V, "tile", options=options)) for name, options in steps.items()}
+        us = {name: self._us(MlpRun(*TABLE_V, "tile", options=options)) for name, options in steps.items()}
         pairs = itertools.pairwise(steps)
         return [{"what": b, "published": paper[a] - paper[b], "ours": us[a] - us[b]} for a, b in pairs]
 
@@ -319,12 +328,12 @@ class Paper(Reproduction):
 
     def data(self) -> dict[str, Any]:
         return {
-            "targets": [record(target) for target in self.checks()],
-            "mlps": [record(one) for one in self.mlps],
-            "stream_k": [record(one) for one in self.stream_k],
-            "attention": [record(one) for one in self.attention],
-            "convolutions": [record(one) for one in self.convolutions],
-            "whole_models": [record(one) for one in self.wholes],
+            "targets": [as_row(target) for target in self.checks()],
+            "mlps": [as_row(one) for one in self.mlps],
+            "stream_k": [as_row(one) for one in self.stream_k],
+            "attention": [as_row(one) for one in self.attention],
+            "convolutions": [as_row(one) for one in self.convolutions],
+            "whole_models": [as_row(one) for one in self.wholes],
             "convolutions_over_waiting_and_in_stream_order": self.remains(),
             "table_v": self.table_v(),
         }

@@ -17,19 +17,16 @@ from typing import TYPE_CHECKING
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.papers.fikit.figures import Figures
-from gpusched_env.experiments.papers.fikit.modes import DEFAULT, GPU, PROCESSES
-from gpusched_env.experiments.papers.fikit.outcome import outcome
-from gpusched_env.experiments.papers.fikit.pairs import outsiders
-from gpusched_env.experiments.papers.fikit.picture import speedups_svg
-from gpusched_env.experiments.papers.fikit.runs import SET_APART
-from gpusched_env.experiments.papers.fikit.tables import all_tables
+from gpusched_env.experiments.papers.fikit.figures import FikitFigures
+from gpusched_env.experiments.papers.fikit.pairs import outsiders, speedups_svg
+from gpusched_env.experiments.papers.fikit.runs import DEFAULT, GPU, PROCESSES, SET_APART
+from gpusched_env.experiments.papers.fikit.tables import all_tables, outcome
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 
-class Paper(Figures):
+class Paper(FikitFigures):
     """The paper's headline figures, what they depend on, and what FIKIT loses where its profiles are wrong."""
 
     name = "fikit"

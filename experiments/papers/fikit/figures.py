@@ -1,44 +1,199 @@
-"""What the runs come to: speed-ups of pairs, and what they depend on."""
+"""What the runs come to: speed-ups of pairs, and the claims of the paper judged by them."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from gpusched_env.display.frame import frame, unstacked
-from gpusched_env.experiments.lib import judged
-from gpusched_env.experiments.lib.recorded import RECORDED_ON, recorded_turns
-from gpusched_env.experiments.lib.time_sliced import TimeSliced
-from gpusched_env.experiments.lib.verdicts import record
-from gpusched_env.experiments.papers.fikit import modes
-from gpusched_env.experiments.papers.fikit.claims import Claimed, claims
-from gpusched_env.experiments.papers.fikit.modes import (
+from gpusched_env.experiments.lib import verdicts as judged
+from gpusched_env.experiments.lib.recorded import RECORDED_ON, TimeSliced, recorded_turns
+from gpusched_env.experiments.lib.verdicts import as_row, verdict_of
+from gpusched_env.experiments.papers.fikit import runs as modes
+from gpusched_env.experiments.papers.fikit.pairs import FEATURES, MOST_ABOVE, SPEEDUP, distribution, drivers, outsiders
+from gpusched_env.experiments.papers.fikit.runs import (
     ALONE,
     CASES,
     COST_US,
     DEFAULT,
+    ENDS,
     FIKIT,
     GPU,
+    MPS,
+    NETWORKS,
     NO_SCHEDULER,
+    SET_APART,
     SETTINGS,
-    Setting,
+    SHARED_NOW_AND_THEN,
+    FikitRun,
+    SharingMode,
+    all_cells,
     now_and_then,
 )
-from gpusched_env.experiments.papers.fikit.pairs import FEATURES, distribution, drivers, outsiders
-from gpusched_env.experiments.papers.fikit.runs import NETWORKS, SET_APART, FikitRun, all_cells
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import load_gpu
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
+
+LOW_RATIO = (0.86, 1.0)
+"""Published range of low-priority completion times under preemptive sharing. Which is divided by which is not said."""
+OVERHEAD = 0.05
+"""Published bound."""
+SPANNED = 0.5
+"""Own criterion: so much of the published range, on a logarithmic scale, lies within the middle nine tenths."""
+FILLED, DELAYED = 0.05, 1.05
+"""Own criteria of gap filling: at least this share of the time is others' work, while the high-priority service takes
+at most this much of its time alone (median pair)."""
+DEAR_US = 10.0
+"""Cost of an interception in the control of the overhead."""
+
+
+class JudgedClaim(NamedTuple):
+    """A claim in one run of a setting."""
+
+    comes_out: bool
+    figure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim in a setting, with and without its mechanism."""
+
+    claim: str
+    published: str
+    """What the paper says; empty where a criterion is our own."""
+    criterion: str
+    """When it comes out."""
+    setting: str
+    services: int
+    """Low-priority ones."""
+    ours: JudgedClaim
+    control: str
+    """What is switched off."""
+    without: JudgedClaim
+
+    @property
+    def holds(self) -> bool:
+        """It comes out, and fails in the control."""
+        return self.ours.comes_out and not self.without.comes_out
+
+    @property
+    def verdict(self) -> str:
+        """``shown``, ``not shown`` (it also comes out in the control) or ``off``."""
+        return verdict_of(self.ours.comes_out, self.without.comes_out)
+
+
+def claims(figures: FikitFigures) -> list[Claimed]:
+    """Of everything that was run, in the order of the page."""
+    return [*_accelerated(figures), *_filled(figures), *_low_priority(figures), *_overhead(figures)]
+
+
+def _accelerated(figures: FikitFigures) -> Iterator[Claimed]:
+    """High-priority services, by setting and number of the others; the mechanism is the order of priorities."""
+    kinds: dict[str, tuple[str, str, Callable[[DataFrame], JudgedClaim]]] = {
+        f"more than half of the cases above {MOST_ABOVE}": (
+            f"more than half above {MOST_ABOVE}",
+            "of all pairs",
+            _above,
+        ),
+        "speed-ups": (
+            f"{SPEEDUP[0]} to {SPEEDUP[1]}",
+            f"5 % and 95 % quantile of all pairs inside, and {SPANNED:.0%} of the range between them",
+            _in_range,
+        ),
+    }
+    for what, (published, criterion, judge) in kinds.items():
+        for setting, lows in figures.by_co_runners:
+            ours = judge(figures.speedups(setting, lows))
+            without = judge(figures.speedups(setting, lows, setting.one_queue))
+            yield Claimed(what, published, criterion, setting.text, lows, ours, "priorities: one queue", without)
+            if setting == MPS and lows in ENDS:
+                bare = judge(figures.speedups(setting, lows, NO_SCHEDULER))
+                yield Claimed(what, published, criterion, setting.text, lows, ours, "FIKIT: MPS alone", bare)
+
+
+def _above(pairs: DataFrame) -> JudgedClaim:
+    share = distribution(pairs)["above"]
+    return JudgedClaim(share > 0.5, f"{share:.0%}")
+
+
+def _in_range(pairs: DataFrame) -> JudgedClaim:
+    found = distribution(pairs)
+    inside = found["p5"] >= SPEEDUP[0] and found["p95"] <= SPEEDUP[1]
+    text = f"{found['p5']:.2f} to {found['p95']:.2f}, {found['spanned']:.0%} of the range"
+    return JudgedClaim(inside and found["spanned"] >= SPANNED, text)
+
+
+def _filled(figures: FikitFigures) -> Iterator[Claimed]:
+    for setting in SETTINGS:
+        pairs = figures.speedups(setting, 1)
+        alone_us = figures.networks.alone_us[setting.gpu][pairs.high].to_numpy()
+        with_it, without = (
+            _gaps(pairs[f"low_share: {mode}"], pairs[mode] / alone_us)
+            for mode in (setting.fikit, setting.nothing_filled)
+        )
+        criterion = f"at least {FILLED:.0%} of the time, high priority at most {DELAYED:g} times its time alone"
+        control = "filling: threshold above every gap"
+        yield Claimed("gaps are filled", "", criterion, setting.text, 1, with_it, control, without)
+
+
+def _gaps(shares: Any, slowdowns: Any) -> JudgedClaim:
+    share, slowdown = float(shares.mean()), float(slowdowns.median())
+    return JudgedClaim(share >= FILLED and slowdown <= DELAYED, f"{share:.1%} of the time, {slowdown:.3f} times")
+
+
+def _low_priority(figures: FikitFigures) -> Iterator[Claimed]:
+    """Completion times of low-priority services beside intermittent requests; the mechanism is gap filling."""
+    published = f"{LOW_RATIO[0]:g} to {LOW_RATIO[1]:g}"
+    criterion = "5 % and 95 % quantile of all pairs inside, in either direction"
+    for setting, loads in SHARED_NOW_AND_THEN.items():
+        for load in loads:
+            ours, without = (
+                _ratio(figures.low_ratios(setting, load, mode)) for mode in (setting.fikit, setting.nothing_filled)
+            )
+            what, control = f"low-priority ratio, requests {load:.0%} of the time", "filling: threshold above every gap"
+            yield Claimed(what, published, criterion, setting.text, 1, ours, control, without)
+
+
+def _ratio(ratios: Any) -> JudgedClaim:
+    """Of default sharing over FIKIT, or the inverse: the direction that comes out, or the first."""
+    found = [
+        (direction, *np.percentile(of.dropna(), (5, 95)))
+        for direction, of in (("default over FIKIT", ratios), ("FIKIT over default", 1.0 / ratios))
+    ]
+    direction, least, most = next((each for each in found if _within(*each[1:])), found[0])
+    return JudgedClaim(_within(least, most), f"{direction}: {least:.2f} to {most:.2f}")
+
+
+def _within(least: float, most: float) -> bool:
+    # Published with two decimals.
+    return bool(round(least, 2) >= LOW_RATIO[0] and round(most, 2) <= LOW_RATIO[1])
+
+
+def _overhead(figures: FikitFigures) -> Iterator[Claimed]:
+    """Largest of a service alone; that it can fail is all that its control says, as the cost is an assumption."""
+    overheads = figures.overheads()
+    for gpu in overheads.columns:
+        ours, dear = (
+            JudgedClaim(bool(overheads[gpu][us] < OVERHEAD), f"{overheads[gpu][us]:.1%}") for us in (COST_US, DEAR_US)
+        )
+        control = f"cheap interception: {DEAR_US:g} us a launch instead of {COST_US:g}"
+        below = f"below {OVERHEAD:.0%}"
+        yield Claimed("overhead", below, "largest of all services alone", gpu, 0, ours, control, dear)
+
+
 TURNS, TURNS_US = "torchvision_time_slicing.jsonl", 60_000.0
 """What default sharing, the base of speed-ups, is held against: pairs that an H100 switched between, as processes. The
 first network runs as many requests as take this long alone."""
 
 
-class Figures(Reproduction):
+class FikitFigures(Reproduction):
     """Of all runs of the paper."""
 
     @staticmethod
@@ -107,19 +262,19 @@ class Figures(Reproduction):
         found = times.join(shares).reset_index()
         return found.assign(set_apart=found.high.isin(SET_APART) | found.low.isin(SET_APART))
 
-    def speedups(self, setting: Setting, lows: int, mode: str | None = None) -> DataFrame:
+    def speedups(self, setting: SharingMode, lows: int, mode: str | None = None) -> DataFrame:
         """All pairs of a setting with so many low-priority services: :attr:`shared` with ``speedup``, the completion
         time of the high-priority one under default sharing over that in ``mode`` (default: the setting's FIKIT)."""
         pairs = self.shared[(self.shared.gpu == setting.gpu) & (self.shared.lows == lows)].dropna(axis=1, how="all")
         return pairs.assign(speedup=pairs[DEFAULT] / pairs[mode or setting.fikit])
 
     @functools.cached_property
-    def by_co_runners(self) -> dict[tuple[Setting, int], DataFrame]:
+    def by_co_runners(self) -> dict[tuple[SharingMode, int], DataFrame]:
         """:meth:`speedups` by setting and number of low-priority services."""
         numbers = [int(lows) for lows in sorted(self.shared.lows.unique())]
         return {(setting, lows): self.speedups(setting, lows) for setting in SETTINGS for lows in numbers}
 
-    def low_ratios(self, setting: Setting, load: float, mode: str) -> Any:
+    def low_ratios(self, setting: SharingMode, load: float, mode: str) -> Any:
         """Low-priority completion times beside intermittent requests by pair: default sharing over ``mode``."""
         pairs = self.by_gpu[setting.gpu]
         default, found = (pairs[f"low_us: {now_and_then(of, load)}"] for of in (DEFAULT, mode))
@@ -204,7 +359,7 @@ class Figures(Reproduction):
                 "pairs": slowdowns.to_dict("records"),
             }
         return {
-            "claims": [record(claim) for claim in self.claimed],
+            "claims": [as_row(claim) for claim in self.claimed],
             "by_co_runners": [
                 {"setting": setting.text, "services": lows, **distribution(of), "each": of.to_dict("records")}
                 for (setting, lows), of in self.by_co_runners.items()

@@ -1,17 +1,21 @@
-"""Pairs of services: how their speed-ups are distributed, what they depend on, and why some lie outside the range."""
+"""Pairs of services: how their speed-ups are distributed, what they depend on, and a picture of them."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from gpusched_env.display.frame import frame
-from gpusched_env.experiments.papers.fikit.modes import DEFAULT
+from gpusched_env.display.palette import COLOURS
+from gpusched_env.experiments.lib.pages import drawing
+from gpusched_env.experiments.papers.fikit.runs import DEFAULT
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
+
 
 SPEEDUP, MOST_ABOVE = (1.32, 16.41), 3.4
 """Published range; more than half of the paper's cases are accelerated by more than the latter."""
@@ -98,3 +102,42 @@ def _reason(pair: Any) -> str:
             f"its launches queue up during {pair.low}'s turns"
         )
     return f"waits only for its answer, and {pair.low} has gaps of {pair.low_gap_share:.0%}: its turns are short"
+
+
+SIZE_IN: Final = (6.5, 3.2)
+FAMILY_COLOUR, OTHER_COLOUR, RANGE_COLOUR = COLOURS[0], COLOURS[1], "#ececec"
+WIDTH: Final = 0.32
+"""Of a column of dots, on either side."""
+
+
+def speedups_svg(by_number: Mapping[int, DataFrame]) -> bytes:
+    """As SVG: a column a number of low-priority services, a dot a pair, a line the median; ``set_apart`` tells
+    pairs apart.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    with drawing(SIZE_IN) as (figure, finished):
+        axis = figure.subplots()
+        axis.axhspan(*SPEEDUP, color=RANGE_COLOUR, label="published range", zorder=0)
+        axis.axhline(MOST_ABOVE, color="black", linewidth=0.8, linestyle="--", label=f"{MOST_ABOVE}: more than half")
+        for place, pairs in enumerate(by_number.values()):
+            for set_apart, colour, side, label in (
+                (False, FAMILY_COLOUR, -1, "pairs of the paper's families"),
+                (True, OTHER_COLOUR, 1, "pairs set apart"),
+            ):
+                values = np.sort(pairs.speedup[pairs.set_apart == set_apart].to_numpy())
+                left = place + min(0.04 * side, side * (0.04 + WIDTH))
+                across = np.linspace(left, left + WIDTH, len(values))
+                axis.plot(across, values, "o", color=colour, markersize=2.5, label=None if place else label)
+                if len(values):
+                    axis.plot([left, left + WIDTH], [np.median(values)] * 2, color=colour, linewidth=1.5)
+        axis.set_yscale("log")
+        ticks = (1, 2, 3.4, 5, 10, 20, 50)
+        axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.minorticks_off()
+        axis.set_xticks(range(len(by_number)), [str(number) for number in by_number])
+        axis.set_xlabel("low-priority services")
+        axis.set_ylabel("speed-up of the high-priority one")
+        figure.legend(frameon=False, ncols=2, loc="outside upper center")
+        return finished()

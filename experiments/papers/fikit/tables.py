@@ -1,24 +1,31 @@
-"""The tables of the page."""
+"""The tables of the page, and its first sentences."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.verdicts import table_of, table_of_numbers
-from gpusched_env.experiments.papers.fikit.figures import Figures
-from gpusched_env.experiments.papers.fikit.modes import (
+from gpusched_env.experiments.papers.fikit.figures import FikitFigures
+from gpusched_env.experiments.papers.fikit.pairs import MOST_ABOVE, SPEEDUP, distribution, distributions, drivers
+from gpusched_env.experiments.papers.fikit.runs import (
     DEFAULT,
+    ENDS,
     EXCLUSIVE,
     FIKIT,
     GPU,
+    MPS,
     PROCESSES,
     SETTINGS,
     SHARED_NOW_AND_THEN,
     UNDER_MPS,
 )
-from gpusched_env.experiments.papers.fikit.pairs import MOST_ABOVE, SPEEDUP, distribution, distributions, drivers
-from gpusched_env.experiments.papers.fikit.runs import ENDS
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.papers.fikit.figures import FikitFigures
+
 
 FAMILIES = "of the paper's families"
 CLAIMS_NOTE = (
@@ -43,7 +50,7 @@ FILLING_NOTE = (
 )
 
 
-def all_tables(figures: Figures) -> list[Table]:
+def all_tables(figures: FikitFigures) -> list[Table]:
     """In the order of the page."""
     return [
         claims_table(figures),
@@ -65,7 +72,7 @@ def all_tables(figures: Figures) -> list[Table]:
     ]
 
 
-def speedups_table(figures: Figures) -> Table:
+def speedups_table(figures: FikitFigures) -> Table:
     """Of the high priority, by GPU."""
     return table_of(
         "High-priority speed-up",
@@ -76,7 +83,7 @@ def speedups_table(figures: Figures) -> Table:
     )
 
 
-def slices_table(figures: Figures) -> Table:
+def slices_table(figures: FikitFigures) -> Table:
     """The same by the length of a time slice."""
     return table_of(
         "Time slice",
@@ -86,7 +93,7 @@ def slices_table(figures: Figures) -> Table:
     )
 
 
-def knowledge_tables(figures: Figures) -> list[Table]:
+def knowledge_tables(figures: FikitFigures) -> list[Table]:
     """What wrong profiles lose, and what the threshold of gaps decides."""
     return [
         table_of(
@@ -107,7 +114,7 @@ def knowledge_tables(figures: Figures) -> list[Table]:
     ]
 
 
-def turns_table(figures: Figures) -> Table:
+def turns_table(figures: FikitFigures) -> Table:
     """Default sharing against recorded turns."""
     turns = figures.turns()
     errors = [abs(error) for pair in turns for error in pair["errors"]] or [0.0]
@@ -122,7 +129,7 @@ def turns_table(figures: Figures) -> Table:
     )
 
 
-def claims_table(figures: Figures) -> Table:
+def claims_table(figures: FikitFigures) -> Table:
     """Every claim beside its control."""
     rows = [
         (
@@ -142,7 +149,7 @@ def claims_table(figures: Figures) -> Table:
     return Table("Claims and controls", heads, rows, CLAIMS_NOTE)
 
 
-def co_runners_table(figures: Figures) -> Table:
+def co_runners_table(figures: FikitFigures) -> Table:
     """Quantiles of the speed-ups by setting and number of low-priority services."""
     rows = []
     for (setting, lows), pairs in figures.by_co_runners.items():
@@ -167,7 +174,7 @@ def co_runners_table(figures: Figures) -> Table:
     )
 
 
-def filling_table(figures: Figures) -> Table:
+def filling_table(figures: FikitFigures) -> Table:
     """What filling gaps does to either service, over all pairs: with it and without."""
     rows = []
     for setting in SETTINGS:
@@ -193,7 +200,7 @@ def filling_table(figures: Figures) -> Table:
     return Table("What filling gaps does", heads, rows, FILLING_NOTE)
 
 
-def modes_table(figures: Figures) -> Table:
+def modes_table(figures: FikitFigures) -> Table:
     """What else was run."""
     rows = []
     for gpu, pairs in figures.by_gpu.items():
@@ -222,14 +229,14 @@ def modes_table(figures: Figures) -> Table:
     return Table("Other modes", ("GPU", "completion time", ""), rows)
 
 
-def drivers_table(figures: Figures) -> Table:
+def drivers_table(figures: FikitFigures) -> Table:
     found = [drivers(of).set_index(["side", "feature"]).add_suffix(gpu) for gpu, of in figures.by_gpu.items()]
     values = found[0].join(found[1:]).rename("{} priority".format, level="side")
     heads = ("of", "property", *(head for gpu in figures.by_gpu for head in (gpu, "partner fixed")))
     return table_of_numbers("What the speed-up goes with (rank correlation)", heads, values, "+z.2f")
 
 
-def networks_table(figures: Figures, gpu: str) -> Table:
+def networks_table(figures: FikitFigures, gpu: str) -> Table:
     """Services alone."""
     alone = figures.networks.loc[gpu]
     return table_of(
@@ -241,3 +248,40 @@ def networks_table(figures: Figures, gpu: str) -> Table:
         "*Waits*: synchronisations a job. *Gaps*: share of the time without a kernel. *Overhead*: of "
         "interception. *Measuring*: completion time with one kernel at a time over that alone.",
     )
+
+
+def outcome(figures: FikitFigures) -> str:
+    """Three paragraphs, of all pairs. A claim is shown in a setting if all its controls fail there."""
+    verdicts: dict[str, dict[tuple[str, str, int], set[str]]] = {}
+    for each in figures.claimed:
+        settings = verdicts.setdefault(each.claim.partition(",")[0], {})
+        settings.setdefault((each.claim, each.setting, each.services), set()).add(each.verdict)
+    counted: dict[str, list[str]] = {"shown": [], "not shown": [], "off": []}
+    for claim, settings in verdicts.items():
+        found = [min(of, key=["off", "not shown", "shown"].index) for of in settings.values()]
+        for verdict, texts in counted.items():
+            if verdict in found:
+                texts.append(f"{claim} ({found.count(verdict)} of {len(found)} settings)")
+    return (
+        f"Came out, and fails without its mechanism: {_listed(counted['shown'])}.\n\n"
+        f"Did not: {_listed(counted['off'])}; "
+        f"came out without the mechanism as well: {_listed(counted['not shown'])}.\n\n{_why(figures)}"
+    )
+
+
+def _why(figures: FikitFigures) -> str:
+    found = {lows: distribution(of) for (setting, lows), of in figures.by_co_runners.items() if setting == PROCESSES}
+    medians = ", ".join(f"{of['median']:.2f} with {lows}" for lows, of in found.items())
+    last = max(found)
+    low, high = (figures.speedups(setting, 1)[f"low_share: {setting.fikit}"].mean() for setting in (PROCESSES, MPS))
+    return (
+        f"Why: N services beside one are N + 1 contexts that share time slices. That alone gives a median speed-up "
+        f"near N + 1 ({medians}). So the {found[last]['above']:.0%} above {MOST_ABOVE} with {last} services say how "
+        f"many share the GPU, and nothing of gap filling. Filling takes up {low:.1%} of the time there, and {high:.1%} "
+        f"with a threshold below the gaps. The {found[last]['beyond']:.0%} of pairs beyond {SPEEDUP[1]} are networks "
+        f"that wait for the GPU hundreds of times a request."
+    )
+
+
+def _listed(texts: list[str]) -> str:
+    return "; ".join(texts) or "nothing"

@@ -31,16 +31,17 @@ from typing import Any, Final
 import numpy as np
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, missed, record, table_of, targets_table
-from gpusched_env.experiments.papers.gpucolo.motivation import JOBS, PUBLISHED, Example
+from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, failures_text, table_of, targets_table
 from gpusched_env.experiments.papers.gpucolo.runs import (
     BURST_S,
     FIG4,
+    JOBS,
     PAUSES_S,
+    PUBLISHED,
     SHARES,
     Colocation,
-    Controlled,
+    ControllerRun,
+    Example,
     Fixed,
     slope_ms,
 )
@@ -51,15 +52,15 @@ FIG6: Final = {20.0: (76.3, 72.2), 50.0: (84.3, 73.3), 90.0: (91.8, 74.0)}
 FIG9: Final = {75.0: (76.0, 79.5), 80.0: (80.0, 80.5), 85.0: (85.0, 84.5), 90.0: (90.0, 89.3), 95.0: (95.0, 94.3)}
 """Milliseconds a batch of GPUColo and GSLICE by objective (read off)."""
 CONTROLLERS: Final = ("gpucolo", "gslice")
-BURST: Final = {each: Controlled(each, 90.0, 400.0, burst=True) for each in CONTROLLERS}
-STEADY: Final = {(each, goal): Controlled(each, goal) for each in CONTROLLERS for goal in FIG9}
-TIGHT: Final = Controlled("gpucolo", 80.0, burst=True)
+BURST: Final = {each: ControllerRun(each, 90.0, 400.0, burst=True) for each in CONTROLLERS}
+STEADY: Final = {(each, goal): ControllerRun(each, goal) for each in CONTROLLERS for goal in FIG9}
+TIGHT: Final = ControllerRun("gpucolo", 80.0, burst=True)
 PAID: Final = {each: STEADY[each, 80.0] for each in CONTROLLERS}
-FREE: Final = {each: Controlled(each, 80.0, restart_s=0.0) for each in CONTROLLERS}
-INNER: Final = {factor: Controlled("gpucolo", 80.0, 120.0, slope_factor=factor, outer=0) for factor in (1.0, 0.25)}
+FREE: Final = {each: ControllerRun(each, 80.0, restart_s=0.0) for each in CONTROLLERS}
+INNER: Final = {factor: ControllerRun("gpucolo", 80.0, 120.0, slope_factor=factor, outer=0) for factor in (1.0, 0.25)}
 """Only the inner tier, with the identified slope and with that of a share four times smaller."""
 RULES: Final = ("open-loop", "conservative", "gpucolo", "slo-aware-ideal")
-OTHERS: Final = {f"{each}, 30 s": Controlled(each, 80.0, 30.0) for each in RULES}
+OTHERS: Final = {f"{each}, 30 s": ControllerRun(each, 80.0, 30.0) for each in RULES}
 """Nothing is controlled, training is held back for good, and a reference that knows the episode."""
 KNOBS: Final = [Fixed(*at, synthetic=True, seconds=12.0) for *_, first, then in FIG4.values() for at in (first, then)]
 POINTS: Final = [Fixed(pause_s, share) for share in SHARES for pause_s in PAUSES_S]
@@ -105,7 +106,7 @@ class Paper(Reproduction):
             for share in SHARES
         }
 
-    def gain(self, runs: dict[str, Controlled]) -> tuple[float, float]:
+    def gain(self, runs: dict[str, ControllerRun]) -> tuple[float, float]:
         """What GPUColo gains over GSLICE in inference and training, of one."""
         colo, gslice = (self.runs[runs[each]] for each in CONTROLLERS)
         return colo.batches / gslice.batches - 1.0, colo.steps / gslice.steps - 1.0
@@ -175,7 +176,8 @@ class Paper(Reproduction):
     def outcome(self) -> str:
         free, held = (self.runs[Fixed(pause_s, 90.0)].latency_ms for pause_s in (0.0, 1.0))
         return (
-            f"What does not come out: {missed(self.checks())}. Training slows inference less here than in the paper. "
+            f"What does not come out: {failures_text(self.checks())}. "
+            "Training slows inference less here than in the paper. "
             f"Unrestrained, a batch takes {free:.0f} ms at a share of 90 %, where Fig. 6 has {FIG6[90.0][0]:g}: "
             f"objectives above that bind nobody. With the longest sleep it takes {held:.1f} ms, where the paper's "
             f"controller ends at {FIG9[75.0][0]:g} with 75 ms for its objective: here that much sleep is just enough, "
@@ -185,10 +187,10 @@ class Paper(Reproduction):
 
     def data(self) -> dict[str, Any]:
         return {
-            "targets": [record(target) for target in self.checks()],
+            "targets": [as_row(target) for target in self.checks()],
             "knobs": self.knobs,
             "slopes_ms_per_s": {f"{share:g}": slope for share, slope in self.slopes.items()},
-            "runs": [{**record(cell), **record(found)} for cell, found in self.runs.items()],
+            "runs": [{**as_row(cell), **as_row(found)} for cell, found in self.runs.items()],
         }
 
     def tables(self) -> list[Table]:
@@ -218,11 +220,11 @@ class Paper(Reproduction):
         ]
         return table_of("When the jobs of the motivating example end", rows, EXAMPLE_COLUMNS)
 
-    def _row(self, cell: Controlled, published: str = "-", label: str = "") -> dict[str, Any]:
+    def _row(self, cell: ControllerRun, published: str = "-", label: str = "") -> dict[str, Any]:
         found: Colocation = self.runs[cell]
         *_, pause_s, share = found.periods[-1] if found.periods else (math.nan, math.nan)
         told = {"label": label or cell.controller, "published": published, "pause_s": pause_s, "share": share}
-        return {**record(cell), **record(found), **told}
+        return {**as_row(cell), **as_row(found), **told}
 
     def details(self) -> list[Table]:
         names = ("until", "latency", "pause", "share")

@@ -1,4 +1,4 @@
-"""What is simulated of GPUColo: batches of inference beside training on one RTX 3090, with knobs that stand or move."""
+"""What is simulated of GPUColo: inference beside training on one RTX 3090, and its motivating example."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from gpusched_env.baselines.colocated import Colocated
+from gpusched_env.baselines.colocated import Colocated, S
+from gpusched_env.baselines.gpucolo import GpuColo
 from gpusched_env.baselines.open_loop import OpenLoop
 from gpusched_env.baselines.registry import make_scheduler
 from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import situation, tenant
 from gpusched_env.scenarios.building import load_workload
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.stretch import slowed
+from gpusched_env.scenarios.variants import slowed_workload
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
-GPU, S = "rtx-3090", 1e6
+GPU, US_PER_S = "rtx-3090", 1e6
 RESTART_S: Final = 7.0
 """Of training with a new share (Fig. 4)."""
 BATCH_MS, BATCH, BURST = 71.5, 105, 10
@@ -67,9 +69,9 @@ def networks() -> dict[str, Workload]:
     lengths = {"inference": BATCH_MS, "training": STEP_MS}
     found = {}
     for what, (name, recorded_ms) in RECORDED.items():
-        found[name] = slowed(load_workload(name), lengths[what] / recorded_ms)
+        found[name] = slowed_workload(load_workload(name), lengths[what] / recorded_ms)
     name, recorded_ms = RECORDED["inference"]
-    found["burst"] = slowed(load_workload(name), BATCH_MS / recorded_ms * BURST / BATCH)
+    found["burst"] = slowed_workload(load_workload(name), BATCH_MS / recorded_ms * BURST / BATCH)
     return found
 
 
@@ -89,7 +91,7 @@ def generated(block_us: float, dram: float) -> Workload:
     )  # fmt: skip
 
 
-def together(
+def colocation_problem(
     workloads: Mapping[str, Workload], training: str, seconds: float, goal_ms: float, restart_s: float, burst: bool
 ) -> Problem:
     """Inference in a closed loop of batches, as CUDA graphs, beside training."""
@@ -99,21 +101,21 @@ def together(
     ]
     if burst:
         # No batch grows in the middle of a run: what comes on top is a client of its own, at the pace of the objective.
-        arrivals = {"kind": "periodic", "start_us": BURST_S[0] * S, "period_us": goal_ms * 1e3}
+        arrivals = {"kind": "periodic", "start_us": BURST_S[0] * US_PER_S, "period_us": goal_ms * 1e3}
         jobs = round((BURST_S[1] - BURST_S[0]) * 1e3 / goal_ms)
         tenants.append(tenant("burst", launch="graph", arrivals=arrivals, jobs=jobs))
     commands = ["launch", "partition", "throttle"]
-    return situation(tenants, GPU, seconds * S, workloads, commands=commands, restart_us=restart_s * S)
+    return situation(tenants, GPU, seconds * US_PER_S, workloads, commands=commands, restart_us=restart_s * US_PER_S)
 
 
 def measured(episode: Episode, from_s: float, controller: Colocated | None = None) -> Colocation:
     """What a run comes to from a time on, and what its controller did."""
     jobs = episode.timeline.jobs.dict()
     took_ms = (jobs["completed_us"] - jobs["arrived_us"]) / 1e3
-    ended_s, lasted_s = jobs["completed_us"] / S, episode.end_us / S - from_s
+    ended_s, lasted_s = jobs["completed_us"] / US_PER_S, episode.end_us / US_PER_S - from_s
     batches, steps = ((jobs["tenant"] == row) & (ended_s >= from_s) for row in (0, 1))
     told = controller.periods if controller else []
-    periods = tuple((at / S, us / 1e3, pause / S, share) for at, us, pause, share in told)
+    periods = tuple((at / US_PER_S, us / 1e3, pause / US_PER_S, share) for at, us, pause, share in told)
     mean, late = took_ms[batches].mean(), np.percentile(took_ms[batches], 95)
     return Colocation(float(mean), float(late), float(batches.sum() / lasted_s), float(steps.sum() / lasted_s), periods)
 
@@ -132,9 +134,9 @@ class Fixed:
         training, workloads = RECORDED["training"][0], networks()
         if self.synthetic:
             name, recorded_ms = RECORDED["inference"]
-            training, batch = "synthetic", slowed(load_workload(name), KNOB_BATCH_MS / recorded_ms)
+            training, batch = "synthetic", slowed_workload(load_workload(name), KNOB_BATCH_MS / recorded_ms)
             workloads = {name: batch, training: generated(KNOB_BLOCK_US, KNOB_DRAM)}
-        problem = together(workloads, training, self.seconds, BATCH_MS, 0.0, burst=False)
+        problem = colocation_problem(workloads, training, self.seconds, BATCH_MS, 0.0, burst=False)
         knobs = OpenLoop(self.pause_s, self.training_share, self.inference_share)
         return measured(play(knobs, problem, 0, device=device), SETTLED_S)
 
@@ -160,7 +162,7 @@ def identified(device: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Controlled:
+class ControllerRun:
     """A controller at work."""
 
     controller: str
@@ -173,10 +175,141 @@ class Controlled:
     restart_s: float = RESTART_S
 
     def run(self, device: str) -> Colocation:
-        problem = together(networks(), RECORDED["training"][0], self.seconds, self.goal_ms, self.restart_s, self.burst)
+        problem = colocation_problem(
+            networks(), RECORDED["training"][0], self.seconds, self.goal_ms, self.restart_s, self.burst
+        )
         options: dict[str, Any] = {}
         if self.controller == "gpucolo":
             options = {"slope_ms": self.slope_factor * identified(device), "outer": self.outer}
         controller = make_scheduler(self.controller, **options)
         assert isinstance(controller, Colocated)
         return measured(play(controller, problem, 0, device=device), 0.0, controller)
+
+
+INFERENCE: Final = {"I1": (30.0, 56.0), "I2": (35.0, 61.0)}
+"""Seconds alone, and the objective."""
+TRAINING: Final = {"T1": 52.0, "T2": 52.0}
+JOBS: Final = (*INFERENCE, *TRAINING)
+PUBLISHED: Final = {
+    "separate": (39.0, 46.0, 65.0, 65.0),
+    "simple": (74.0, 84.0, 110.0, 112.0),
+    "conservative": (50.0, 56.0, 208.0, 209.0),
+    "slo-aware ideal": (56.0, 61.0, 96.0, 96.0),
+    "gpucolo": (55.0, 60.0, 106.0, 106.0),
+}
+"""Seconds until each job ends; Separate has a GPU for inference and one for training, all others one in all."""
+KERNELS: Final = 10
+"""Of a batch or an iteration."""
+HORIZON_S: Final = 400.0
+HALVINGS: Final = 6
+
+
+class Equal(Colocated):
+    """A controller whose clients all have one priority."""
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """As it is, but for priorities."""
+        super().reset(knowledge, rng)
+        self._priorities = [0] * len(knowledge.tenants)
+
+
+class EqualOpenLoop(Equal, OpenLoop):
+    """Knobs that stand."""
+
+
+class EqualGpuColo(Equal, GpuColo):
+    """GPUColo."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """When each job ends, in seconds."""
+
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A system of the example."""
+
+    system: str
+
+    def run(self, device: str) -> Finish:
+        if self.system == "separate":
+            parts = [_ends(EqualOpenLoop(), tuple(jobs), device) for jobs in (INFERENCE, TRAINING)]
+            return Finish((*parts[0], *parts[1]))
+        return Finish(_ends(_controller(self.system, device), JOBS, device))
+
+
+def _controller(system: str, device: str) -> Colocated:
+    if system == "conservative":
+        alone_s, published_s = TRAINING["T1"], PUBLISHED[system][2]
+        return EqualOpenLoop((published_s - alone_s) / _count(alone_s, STEP_MS))
+    if system == "slo-aware ideal":
+        return EqualOpenLoop(_least_pause_s(device))
+    if system == "gpucolo":
+        return EqualGpuColo(slope_ms=_slope_ms(device), first_share=100.0)
+    return EqualOpenLoop()
+
+
+def _least_pause_s(device: str) -> float:
+    """The shortest standing pause, up to a second, with which all inference ends by its objective."""
+    low_s, high_s = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle_s = (low_s + high_s) / 2.0
+        ends = _ends(EqualOpenLoop(middle_s), JOBS, device)
+        in_time = all(end_s <= goal_s for end_s, (_, goal_s) in zip(ends, INFERENCE.values(), strict=False))
+        low_s, high_s = (low_s, middle_s) if in_time else (middle_s, high_s)
+    return high_s
+
+
+@functools.cache
+def _slope_ms(device: str) -> float:
+    """Milliseconds of latency a second of sleep and percent of share: of a profiling run at each end of the pause."""
+    means = []
+    for pause_s in (0.0, 1.0):
+        jobs = play(EqualOpenLoop(pause_s), problem(JOBS), 0, device=device).timeline.jobs.dict()
+        mine = jobs["tenant"] < len(INFERENCE)
+        means.append(float((jobs["completed_us"] - jobs["arrived_us"])[mine].mean()) / 1e3)
+    return (means[1] - means[0]) / 100.0
+
+
+def _ends(controller: Colocated, names: tuple[str, ...], device: str) -> tuple[float, ...]:
+    jobs = play(controller, problem(names), 0, device=device).timeline.jobs.dict()
+    return tuple(float(jobs["completed_us"][jobs["tenant"] == row].max() / S) for row in range(len(names)))
+
+
+def problem(names: tuple[str, ...]) -> Problem:
+    """Some of the jobs on one GPU."""
+    tenants = []
+    for name in names:
+        trains = name in TRAINING
+        alone_s = TRAINING[name] if trains else INFERENCE[name][0]
+        busy_ms = STEP_MS if trains else BATCH_MS
+        count = _count(alone_s, busy_ms)
+        arrivals = {"kind": "closed-loop", "think_us": 1e3 * busy_ms}
+        fields = {"name": name, "launch": "graph", "jobs": count, "arrivals": arrivals, "priority": int(trains)}
+        if not trains:
+            fields["slo_us"] = INFERENCE[name][1] * S / count - 1e3 * busy_ms
+        tenants.append(tenant("iteration" if trains else "batch", **fields))
+    workloads = {"batch": filling("batch", BATCH_MS), "iteration": filling("iteration", STEP_MS)}
+    return situation(tenants, GPU, HORIZON_S * S, workloads, commands=["launch", "partition", "throttle"])
+
+
+def _count(alone_s: float, busy_ms: float) -> int:
+    """Batches or iterations of a job: the host takes as long as the GPU."""
+    return round(alone_s * 1e3 / (2.0 * busy_ms))
+
+
+def filling(name: str, length_ms: float) -> Workload:
+    """Equal kernels, one after the other, each of one wave that fills the GPU."""
+    per_sm, sms, length_us = 6, 82, 1e3 * length_ms / KERNELS
+    kernel = Kernel(
+        name=name, grid=(per_sm * sms, 1, 1), block=(256, 1, 1), registers=40, duration_us=length_us, kind="mixed",
+        issue_fraction=0.45, dram_bytes=0.3 * 936e3 * length_us,
+    )  # fmt: skip
+    ops = (Op(OpKind.KERNEL, 0.0, 0, length_us),) * KERNELS
+    return Workload(
+        format="gpusched-workload/1", name=name, gpu=GPU, source="generated", kernels=(kernel,),
+        variants=(Variant(ops=(*ops, Op(OpKind.SYNC, 0.0, -1, 0.0))),), iteration_us=(1e3 * length_ms,),
+    )  # fmt: skip

@@ -1,11 +1,21 @@
-"""Reaching the records of an environment from its ``ENV`` record ``w``, or of a context from its record ``x``."""
+"""Reaching the records of an environment from its ``ENV`` record ``w``, or of a context from its record ``x``.
+
+Texts that both devices share call access functions of their own; :func:`on_records` says what these are in compiled
+code.
+"""
 
 from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from numba.extending import overload
 
 from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.memory import columns, places, records
-from gpusched_env.scheduling.given import GIVEN
+from gpusched_env.scheduling.legality import COMMAND_RECORD
 
 env_at = records(layout.ENV, "env")
 _problem = records(layout.PROBLEM, "problem")
@@ -45,7 +55,7 @@ _row = records(layout.ROW, "row")
 _log = places(layout.LOG, "log")
 _core = records(layout.CORE, "core")
 _process = records(layout.PROCESS, "process")
-_given = records(GIVEN, "given")
+_given = records(COMMAND_RECORD, "given")
 word = records(layout.WORD)
 """Word of a set of SMs, by the set's address."""
 _set = places(layout.WORD, "word")
@@ -176,7 +186,7 @@ def processes(w, p):
 
 @inlined
 def given(w):
-    """The command that is to be carried out (:data:`~gpusched_env.scheduling.given.GIVEN`)."""
+    """The command that is to be carried out (:data:`~gpusched_env.scheduling.legality.COMMAND_RECORD`)."""
     return _given(w.given_at, 0)
 
 
@@ -334,3 +344,19 @@ def members(x, c):
 def rows(x, c, r):
     """A row of residents of a class."""
     return _row(x.rows_at, c * x.depth + r)
+
+
+def on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile calls of an access function of an interpreter that both devices share as calls of the decorated one."""
+
+    def decorate(implementation: Callable[..., Any]) -> Callable[..., Any]:
+        def chosen(*types: Any) -> Any:
+            return implementation
+
+        # Numba compares the names of arguments.
+        chosen.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
+        options: Any = {"_nrt": False, "forceinline": True}
+        overload(function, jit_options=options)(chosen)
+        return implementation
+
+    return decorate

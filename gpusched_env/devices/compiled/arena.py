@@ -16,25 +16,23 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
+from gpusched_env.devices.compiled.hosting import generator_state
 from gpusched_env.devices.compiled.members import BITS, words_for
-from gpusched_env.devices.compiled.randomness import generator_state
 from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count, copy_table, log_margin, needed
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
-from gpusched_env.devices.rules import logs
+from gpusched_env.devices.rules import world as logs
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import NOTHING
-from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.one_thread import OneThread
-from gpusched_env.scheduling.sealed import Sealed, frozen
+from gpusched_env.scheduling.guards import OneThread, Sealed, Uncopied, read_only_copy
+from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.synchronising import held_slots
 from gpusched_env.scheduling.timeline import DETAILS, Detail, Timeline
-from gpusched_env.scheduling.uncopied import Uncopied
-from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
-from gpusched_env.workload.cores.objects import core_tables
-from gpusched_env.workload.host import RANDOM_STREAMS, UNTOLD
+from gpusched_env.workload.cores.ticking import core_tables
+from gpusched_env.workload.host import NO_LIMIT_UNSTARTED, RANDOM_STREAMS
+from gpusched_env.workload.tenant import MOST_JOBS, too_many_jobs
 
 GROWTH: Final = 4
 """By how much a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
@@ -74,7 +72,7 @@ class Saved(Sealed):
     timeline: Timeline
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sections", {name: frozen(section) for name, section in self.sections.items()})
+        object.__setattr__(self, "sections", {name: read_only_copy(section) for name, section in self.sections.items()})
 
 
 class Arena(Uncopied, OneThread):
@@ -87,7 +85,7 @@ class Arena(Uncopied, OneThread):
         """Of the ``ENV`` record; changes when the arena grows."""
         self.timeline = Timeline()
         self.given: NDArray[np.int64]
-        """Words of the command that is to be carried out (:func:`~gpusched_env.scheduling.given.write_numbers`)."""
+        """Words of the command that is to be carried out (:func:`~gpusched_env.scheduling.legality.write_numbers`)."""
         self._sizes: Sizes | None = None
         self._sections: dict[str, NDArray[Any]] = {}
 
@@ -227,7 +225,7 @@ class Arena(Uncopied, OneThread):
         """Tenants, their hosts' threads and their random numbers."""
         clients, programs = self._sections["clients"], self._tables.programs
         clients["host_job"] = layout.NONE
-        clients["until"] = UNTOLD
+        clients["until"] = NO_LIMIT_UNSTARTED
         clients["l2_job"] = layout.NONE
         for name in ("pending_first", "pending_last", "running_first", "running_last"):
             clients[name] = layout.NONE

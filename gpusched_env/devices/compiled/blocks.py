@@ -1,4 +1,4 @@
-"""Progress of resident blocks: rates are constant between events, so every step is exact.
+"""Progress of resident blocks, by classes of equal SMs. Rates are constant between events, so every step is exact.
 
 A row knows when it ends at its present rate; nothing is computed anew unless the rate changes.
 """
@@ -10,6 +10,10 @@ from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import (
     classes,
     grids,
+    kind_demands,
+    kind_loadings,
+    kind_sms,
+    kinds,
     members,
     problem,
     queue,
@@ -20,8 +24,138 @@ from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_ro
 from gpusched_env.devices.compiled.dispatch import overlap
 from gpusched_env.devices.compiled.ends import end_blocks
 from gpusched_env.devices.compiled.layout import PARTITION, PICK
-from gpusched_env.devices.compiled.rates import period_ps, set_next, set_rate, set_rates
 from gpusched_env.devices.compiled.tiles import find_limits, reach_limits, save_block
+from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.hardware.contention import (
+    NO_TRAFFIC,
+    NO_WARPS,
+    block_rate,
+    share_bandwidth,
+    share_slots,
+    slot_stretch,
+    throttle,
+    warps_on,
+    with_traffic,
+    with_warps,
+)
+
+
+@called
+def set_rates(w, x):
+    """Rates of all rows, and the DRAM traffic."""
+    for c in range(1, x.classes):
+        if classes(x, c).dirty == 1:
+            share_issue_slots(w, x, c)
+    at = x.kinds_at
+    count = find_kinds(x)
+    memory = share_bandwidth(
+        kind_demands(at, count), kind_loadings(at, count), kind_sms(at, count), count, w.dram_left,
+        problem(w).dram_norm,
+    )  # fmt: skip
+    x.traffic = memory.traffic
+    for c in range(1, x.classes):
+        sm = classes(x, c)
+        slow = throttle(sm.demand, sm.loading, memory.level)
+        if sm.dirty == 1 or slow != sm.throttle:
+            sm.throttle = slow
+            for r in range(sm.rows):
+                row = rows(x, c, r)
+                progress = (
+                    0.0 if makes_no_progress(row) else block_rate(row.time_us, grids(x, row.grid).dram_bytes, slow)
+                )
+                set_rate(x, row, progress)
+        sm.dirty = 0
+
+
+@inlined
+def makes_no_progress(row):
+    """Whether the blocks of a row make no progress: for a preemption, or for want of tiles."""
+    return row.stopped == 1 or row.held == 1
+
+
+@inlined
+def period_ps(rate):
+    """How long a whole block takes at a rate (> 0, blocks/us)."""
+    return max(1, to_ps(1.0 / rate))
+
+
+@inlined
+def set_rate(x, row, rate):
+    """From now on, a row makes progress at a rate; nothing changes if that is its rate to the last bit."""
+    if rate == row.rate:
+        return
+    row.left -= row.rate * ((x.now_ps - row.at_ps) / 1e6)
+    row.at_ps = x.now_ps
+    row.rate = rate
+    row.end_ps = x.now_ps + max(1, to_ps((row.left - row.floor) / rate)) if rate > 0.0 else NEVER
+
+
+@called
+def share_issue_slots(w, x, c):
+    """Block durations on the SMs of a class, and an SM's DRAM demand at that pace. Rows are in order of age."""
+    physics = problem(w)
+    sm = classes(x, c)
+    running = NO_WARPS
+    for r in range(sm.rows):
+        row = rows(x, c, r)
+        grid = grids(x, row.grid)
+        if not makes_no_progress(row):
+            running = with_warps(
+                running, warps_on(row.blocks, grid.warps, physics.sub_partitions), grid.rho, grid.log_idle
+            )
+    sharing = share_slots(running, physics.issue, physics.oldest_first, physics.light_wait)
+    older = NO_WARPS
+    asked = NO_TRAFFIC
+    for r in range(sm.rows):
+        row = rows(x, c, r)
+        grid = grids(x, row.grid)
+        row.time_us = grid.latency_us
+        if not makes_no_progress(row):
+            warps = warps_on(row.blocks, grid.warps, physics.sub_partitions)
+            row.time_us *= slot_stretch(sharing, older, warps, grid.rho, grid.wait, grid.log_idle)
+            older = with_warps(older, warps, grid.rho, grid.log_idle)
+            asked = with_traffic(asked, row.blocks, warps, grid.dram_bytes, row.time_us)
+    sm.demand = asked.demand
+    sm.loading = asked.loading
+
+
+@called
+def find_kinds(x):
+    """The kinds of SMs with equal traffic, in order of demand and weight, as in the reference; gives their number."""
+    count = 0
+    for c in range(1, x.classes):
+        sm = classes(x, c)
+        if sm.demand <= 0.0:
+            continue
+        at = count
+        while at > 0 and (
+            kinds(x, at - 1).demand > sm.demand
+            or (kinds(x, at - 1).demand == sm.demand and kinds(x, at - 1).loading > sm.loading)
+        ):
+            at -= 1
+        if at > 0 and kinds(x, at - 1).demand == sm.demand and kinds(x, at - 1).loading == sm.loading:
+            kinds(x, at - 1).sms += sm.sms
+            continue
+        for i in range(count, at, -1):
+            kinds(x, i).demand = kinds(x, i - 1).demand
+            kinds(x, i).loading = kinds(x, i - 1).loading
+            kinds(x, i).sms = kinds(x, i - 1).sms
+        kinds(x, at).demand = sm.demand
+        kinds(x, at).loading = sm.loading
+        kinds(x, at).sms = sm.sms
+        count += 1
+    return count
+
+
+@called
+def set_next(x):
+    """The time of the next block end, or when blocks come to their limit."""
+    soonest_ps = NEVER
+    for c in range(1, x.classes):
+        for r in range(classes(x, c).rows):
+            soonest_ps = min(soonest_ps, rows(x, c, r).end_ps)
+    x.next_ps = soonest_ps
+
 
 WHOLE = 2.0**40
 """Work is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
@@ -33,7 +167,7 @@ def end_due(w, x, now_ps):
     x.now_ps = now_ps
     # A wave that was jumped over may end here, too.
     jumped = x.ahead == 1
-    catch_up(x)
+    undo_jump(x)
     if x.tiles > 0:
         reach_limits(x, now_ps)
     if (jumped or x.next_ps <= now_ps) and mark_ended(x, now_ps):
@@ -41,14 +175,14 @@ def end_due(w, x, now_ps):
 
 
 @called
-def rate(w, x, jumping):
-    """New rates, and the next block end; ``jumping``: whether steady states may be jumped over (see :func:`jump`)."""
+def update_rates(w, x, jumping):
+    """New rates, and the next block end; ``jumping``: whether steady states may be jumped over, :func:`jump_waves`."""
     if x.tiles > 0:
         find_limits(w, x)
     merge(x)
     set_rates(w, x)
     if jumping and x.queued > 0:
-        jump(w, x)
+        jump_waves(w, x)
     set_next(x)
 
 
@@ -68,7 +202,7 @@ def mark_ended(x, now_ps):
 
 
 @called
-def catch_up(x):
+def undo_jump(x):
     """Give waves that have not begun back to their grids."""
     if x.ahead == 0:
         return
@@ -99,12 +233,12 @@ def waves_begun(now_ps, first_end_ps, wave_ps, waves):
 
 
 @called
-def jump(w, x):
+def jump_waves(w, x):
     """Let rows of the head grid run several waves in one event, as far as its waiting blocks surely last.
 
     While a grid waits at the head of the queue, every slot that its blocks free is taken by its next
     blocks, so nothing changes from wave to wave. Rows get whole waves in advance; what is left over
-    is dispatched block by block. Any other event gives unbegun waves back first (:func:`catch_up`).
+    is dispatched block by block. Any other event gives unbegun waves back first (:func:`undo_jump`).
     """
     slot = queue(x, 0).value
     grid = grids(x, slot)
@@ -167,9 +301,9 @@ def ended_blocks(grid):
 
 
 @called
-def stop(w, x, slot, first, sms):
+def stop_blocks(w, x, slot, first, sms):
     """Stop the blocks of a grid that are resident on ``sms`` SMs from rank ``first`` on; returns their number."""
-    catch_up(x)
+    undo_jump(x)
     x.changed = 1
     where = scratch(w, PARTITION)
     sets.ring(where, x.words, first, sms, problem(w).sms)

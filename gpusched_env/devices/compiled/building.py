@@ -33,7 +33,7 @@ def start_building() -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        atexit.register(_end)
+        atexit.register(_stop_other_process)
 
 
 def await_building() -> None:
@@ -42,7 +42,7 @@ def await_building() -> None:
         _other.wait()
 
 
-def _end() -> None:
+def _stop_other_process() -> None:
     """This process ends, and nobody waits for the other one any more."""
     if _other is not None and _other.poll() is None:
         _other.terminate()

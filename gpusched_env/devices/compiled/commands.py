@@ -1,4 +1,7 @@
-"""Carrying out a scheduler's commands. Whether they are legal is checked before (masks, scheduling.legality)."""
+"""Commands in compiled code: what is legal now, and carrying it out.
+
+Importing this module lets Numba compile what :mod:`gpusched_env.scheduling.commands` asks of launches.
+"""
 
 from __future__ import annotations
 
@@ -8,48 +11,52 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     clients,
     flight_of,
+    flights,
     given,
     grids,
     launches,
+    on_records,
     problem,
     stream_rows,
     streams,
     tilings,
 )
-from gpusched_env.devices.compiled.ahead import come_forward
-from gpusched_env.devices.compiled.context import context_of, settle
-from gpusched_env.devices.compiled.finishing import vanish
-from gpusched_env.devices.compiled.forms import form_of
+from gpusched_env.devices.compiled.context import context_of, settle_context
+from gpusched_env.devices.compiled.finishing import is_node, vanish
+from gpusched_env.devices.compiled.hosting import fill_window
 from gpusched_env.devices.compiled.issuing import (
-    come_back,
     hand_over,
     hand_over_copies,
+    is_launchable,
     is_windowed,
+    relaunch_preempted,
     take_stream,
     wake_slicer,
 )
 from gpusched_env.devices.compiled.layout import NONE, PREEMPTION_BEGINS
-from gpusched_env.devices.compiled.lists import add_running, find_pending, find_started, remove_pending
 from gpusched_env.devices.compiled.preemption import begin_preemption
-from gpusched_env.devices.compiled.slots import holds
-from gpusched_env.devices.compiled.tiles import synchronise
+from gpusched_env.devices.compiled.slots import add_running, find_pending, find_started, holds, remove_pending
+from gpusched_env.devices.compiled.tiles import form_of, forms_of, may_synchronise, synchronise
 from gpusched_env.devices.compiled.timing import arm_preemption
-from gpusched_env.devices.rules.logs import log_decision
+from gpusched_env.devices.compiled.views import has_blocks, runs
+from gpusched_env.devices.rules.world import log_decision
 from gpusched_env.scheduling.commands import (
     COMMANDS,
     LAUNCH,
     NOTHING,
     OWN_STREAM,
     PREEMPT,
+    PRIORITY_OF_STREAM,
     REJECT,
     RESHAPE,
     SET_BUDGET,
     SET_PARTITION,
-    STREAM_S_PRIORITY,
     SYNCHRONISE,
     THROTTLE,
     WAITING,
+    world,
 )
+from gpusched_env.scheduling.commands.preempt import may_preempt
 from gpusched_env.workload.cores.ticking import set_budget as give_budget
 from gpusched_env.workload.host import delay
 from gpusched_env.workload.host import reject as reject_job
@@ -117,7 +124,7 @@ def launch(w, command):
             take_stream(w, kernel, command.stream)
         else:
             kernel.stream = command.stream if command.stream != OWN_STREAM else kernel.row
-    kernel.priority = own_priority(w, kernel) if command.priority == STREAM_S_PRIORITY else command.priority
+    kernel.priority = own_priority(w, kernel) if command.priority == PRIORITY_OF_STREAM else command.priority
     kernel.partition_first = client.partition_first
     kernel.partition_sms = client.partition_sms
     if kernel.stream != NONE and stream_rows(w, kernel.stream).mask_sms > 0:
@@ -145,7 +152,7 @@ def launch_at(w, slot, at_ps, again):
     add_running(w, slot)
     wake_slicer(w)
     if again:
-        come_back(w, slot, at_ps)
+        relaunch_preempted(w, slot, at_ps)
         hand_over_copies(w, at_ps)
         return
     if launch.stream != NONE:
@@ -154,7 +161,7 @@ def launch_at(w, slot, at_ps, again):
     hand_over_copies(w, at_ps)
     if launch.row != NONE:
         streams(w, launch.row).window -= 1
-        come_forward(w, launch.row, at_ps)
+        fill_window(w, launch.row, at_ps)
 
 
 @called
@@ -226,4 +233,62 @@ def reject(w, tenant, number):
     reject_job(w, tenant, number)
     vanish(w, tenant, number)
     # Blocks may have waited for the tiles of a launch that vanished.
-    settle(w, context_of(w, tenant))
+    settle_context(w, context_of(w, tenant))
+
+
+@on_records(world.any_launchable)
+def _any_launchable(w):
+    """Whether a launch that waits for the scheduler may be launched; outside of windows the oldest one may."""
+    if w.pending == 0:
+        return False
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        while slot != NONE:
+            if is_launchable(w, launches(w, slot)):
+                return True
+            slot = launches(w, slot).after
+    return False
+
+
+@on_records(world.on_gpu)
+def _on_gpu(w, launch):
+    return runs(w, launch) and has_blocks(w, launch) and not is_node(w, launch)
+
+
+@on_records(world.preemption_of)
+def _preemption_of(w, launch):
+    return flight_of(w, launch)
+
+
+@on_records(world.any_synchronisable)
+def _any_synchronisable(w):
+    """Whether the tiles of a pending launch may be synchronised with its producer's."""
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        while slot != NONE:
+            if may_synchronise(w, slot):
+                return True
+            slot = launches(w, slot).after
+    return False
+
+
+@on_records(world.any_reshapable)
+def _any_reshapable(w):
+    """Whether a pending launch may be given another form."""
+    for tenant in range(problem(w).tenants):
+        slot = clients(w, tenant).pending_first
+        while slot != NONE:
+            if forms_of(w, slot) > 0:
+                return True
+            slot = launches(w, slot).after
+    return False
+
+
+@on_records(world.any_preemptible)
+def _any_preemptible(w):
+    slot = w.started_first
+    while slot != NONE:
+        if may_preempt(w, launches(w, slot)):
+            return True
+        slot = flights(w, slot).started_after
+    return False

@@ -21,14 +21,14 @@ from gpusched_env.devices.compiled.access import (
     tilings,
     used,
 )
-from gpusched_env.devices.compiled.blocks import end_due, ended_blocks, rate
+from gpusched_env.devices.compiled.blocks import end_due, ended_blocks, update_rates
 from gpusched_env.devices.compiled.dispatch import dispatch_all
 from gpusched_env.devices.compiled.finishing import kernel_finished, kernel_preempted
-from gpusched_env.devices.compiled.graphs import kernel_started
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import IN_QUEUE, NONE, READY, STREAMS
+from gpusched_env.devices.compiled.starting import kernel_started
 from gpusched_env.devices.compiled.timing import arm_launch
-from gpusched_env.devices.rules.l2 import bring, stretch
+from gpusched_env.devices.rules.l2 import cold_l2_factor, note_l2_traffic
 from gpusched_env.devices.rules.meter import gpu_changed
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.hardware.queues import held_ps
@@ -68,7 +68,7 @@ def submit(w, slot):
         channel.first = slot
         channel.last = slot
         wait_at_head(x, slot)
-        settle(w, x)
+        settle_context(w, x)
     else:
         flights(w, channel.last).behind = slot
         channel.last = slot
@@ -143,7 +143,7 @@ def add_grid(w, x, slot):
     grid.serial = x.serial
     grid.dispatched = 0
     grid.ended = 0
-    scale = op.scale * stretch(w, launch.tenant, launch.job, op.cold)
+    scale = op.scale * cold_l2_factor(w, launch.tenant, launch.job, op.cold)
     grid.latency_us = kernel.latency_us * scale
     grid.rho = kernel.rho
     grid.log_idle = kernel.log_idle
@@ -192,7 +192,7 @@ def remove_grid(w, x, grid):
 
 
 @inlined
-def settle(w, x):
+def settle_context(w, x):
     """:func:`bring_to_present`, compiled on its own: it is large, and used at many places."""
     call(w.settle_at, w.address, x.number)
 
@@ -207,16 +207,16 @@ def bring_to_present(w, x):
         if x.changed == 1:
             x.changed = 0
             dispatch_all(w, x)
-        handle(w, x)
+        report_grid_changes(w, x)
         if x.waiting == 0 or x.grids == problem(w).resident_grids:
             break
         enter(w, x)
-    rate(w, x, x.jumping == 1)
+    update_rates(w, x, x.jumping == 1)
     gpu_changed(w, x.busy_sms, x.traffic)
 
 
 @called
-def handle(w, x):
+def report_grid_changes(w, x):
     """Pass on what happened to grids, in order of launch: they have started, are fully dispatched, have ended."""
     while x.begun > 0:
         grid = earliest_begun(x)
@@ -283,7 +283,7 @@ def end_grid(w, x, grid):
     if waiting > 0:
         kernel_preempted(w, slot, True)
     else:
-        bring(w, launch.tenant, kernels(w, launch.identity).brought_bytes * ops(w, launch.op).scale)
+        note_l2_traffic(w, launch.tenant, kernels(w, launch.identity).brought_bytes * ops(w, launch.op).scale)
         kernel_finished(w, slot)
 
 
@@ -300,12 +300,12 @@ def activate(w, x):
     x.next_ps = x.next_ps + away_ps if x.next_ps < NEVER else NEVER
     x.now_ps = w.now_ps
     x.active = 1
-    settle(w, x)
+    settle_context(w, x)
 
 
 @called
 def deactivate(w, x):
     """The context loses the GPU; its blocks stop where they are."""
-    settle(w, x)
+    settle_context(w, x)
     x.active = 0
     gpu_changed(w, 0, 0.0)

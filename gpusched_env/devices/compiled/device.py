@@ -1,30 +1,206 @@
-"""The compiled device: one environment behind the protocol that all devices share."""
+"""The compiled device: one environment behind the protocol that all devices share, what it shows, and what it sends
+to a GPU outside.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
-from gpusched_env.devices.compiled.entry import compile_units, drive, tenant_comes, tenant_goes
-from gpusched_env.devices.compiled.snapshot_view import BUILDERS
-from gpusched_env.devices.rules.deadlock import deadlock
+from gpusched_env.devices.compiled.entry import (
+    compile_units,
+    drive,
+    empty_outbox,
+    look_cores,
+    look_dependencies,
+    look_jobs,
+    look_pending,
+    look_running,
+    look_tenants,
+    tenant_comes,
+    tenant_goes,
+)
+from gpusched_env.devices.rules.rows import deadlock
 from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.given import write_numbers
-from gpusched_env.scheduling.legality import check
-from gpusched_env.scheduling.one_thread import alone
+from gpusched_env.scheduling.contract import check_loop, jobs_to_come, presence_error
+from gpusched_env.scheduling.cores import CoreColumn
+from gpusched_env.scheduling.guards import one_thread_at_a_time
+from gpusched_env.scheduling.legality import check_command, write_numbers
+from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline
-from gpusched_env.scheduling.view import View
+from gpusched_env.scheduling.view import (
+    DependencyColumn,
+    JobColumn,
+    PendingColumn,
+    RunningColumn,
+    TenantColumn,
+    View,
+    ViewTable,
+)
+
+
+@one_thread_at_a_time
+def _pending(arena: Arena) -> ViewTable:
+    lookahead = arena.problem.scenario.lookahead
+    most = min(arena.envs["pending"].item(), lookahead * len(arena.problem.programs))
+    pending = np.empty((most, len(PendingColumn)))
+    rows = look_pending(arena.address, lookahead, pending)
+    return ViewTable(pending[:rows], PendingColumn)
+
+
+@one_thread_at_a_time
+def _dependencies(arena: Arena) -> ViewTable:
+    lookahead = arena.problem.scenario.lookahead
+    pairs = np.empty((16, len(DependencyColumn)))
+    count = look_dependencies(arena.address, lookahead, pairs)
+    if count > len(pairs):
+        pairs = np.empty((count, len(DependencyColumn)))
+        look_dependencies(arena.address, lookahead, pairs)
+    return ViewTable(ordered_dependencies(_pending(arena).array, pairs[:count]), DependencyColumn)
+
+
+def ordered_dependencies(pending: NDArray[np.float64], pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pairs in the order of the pending launches: a launch's own are found newest first."""
+    order = {launch: place for place, launch in enumerate(pending[:, PendingColumn.ID].tolist())}
+    rows = sorted(pairs.tolist(), key=lambda row: (order[row[0]], row[1]))
+    return np.array(rows).reshape(-1, len(DependencyColumn))
+
+
+@one_thread_at_a_time
+def _running(arena: Arena) -> ViewTable:
+    running = np.empty((sum(arena.clients["kernels_launched"].tolist()), len(RunningColumn)))
+    look_running(arena.address, running)
+    return ViewTable(running, RunningColumn)
+
+
+@one_thread_at_a_time
+def _tenants(arena: Arena) -> ViewTable:
+    tenants = np.empty((len(arena.problem.programs), len(TenantColumn)))
+    look_tenants(arena.address, tenants)
+    return ViewTable(tenants, TenantColumn)
+
+
+@one_thread_at_a_time
+def _jobs(arena: Arena) -> ViewTable:
+    clients = arena.clients
+    jobs = np.empty((int((clients["arrived"] - clients["completed"] - clients["rejected"]).sum()), len(JobColumn)))
+    look_jobs(arena.address, jobs)
+    return ViewTable(jobs, JobColumn)
+
+
+@one_thread_at_a_time
+def _cores(arena: Arena) -> ViewTable:
+    named = arena.problem.scenario.cores
+    cores = np.empty((0 if named is None else len(named.cores), len(CoreColumn)))
+    look_cores(arena.address, cores)
+    return ViewTable(cores, CoreColumn)
+
+
+@one_thread_at_a_time
+def _occupancy(arena: Arena) -> float:
+    return float(look_tenants(arena.address, np.empty((len(arena.problem.programs), len(TenantColumn)))))
+
+
+BUILDERS: Final[dict[str, Callable[[Arena], Any]]] = {
+    "time_us": lambda arena: arena.place[1] / 1e6,
+    "pending": _pending,
+    "running": _running,
+    "tenants": _tenants,
+    "jobs": _jobs,
+    "dependencies": _dependencies,
+    "cores": _cores,
+    "sms": lambda arena: arena.problem.gpu.sms,
+    "busy_sms": lambda arena: int(arena.env["busy_sms"]),
+    "occupancy": _occupancy,
+    "dram": lambda arena: float(arena.env["traffic"]) / arena.problem.gpu.dram_bytes_per_us,
+    "horizon_us": lambda arena: arena.problem.scenario.horizon_us,
+}
+
+
+SENT_COLUMNS: Final = 10
+"""Of the table that :func:`~gpusched_env.devices.compiled.entry.empty_outbox` fills."""
+QUEUE = ["stream", "priority", "partition_first", "partition_sms"]
+"""Fields of a launch that say in which queue it is."""
+
+
+class Sent(NamedTuple):
+    """A launch on its way, or one that is to come back."""
+
+    slot: int
+    launch: int
+    """Id."""
+    op: int
+    """Row of what it carries out, in the problem's tables."""
+    stream: int
+    """Row of the stream that it was launched into."""
+    priority: int
+    first: int
+    """Of the SMs that it may run on, in the order of :func:`gpusched_env.hardware.placement.sm_order`."""
+    sms: int
+    """How many; all of the GPU's without a partition."""
+    after: tuple[int, ...]
+    """Ids of unfinished launches of other queues that it waits for, ascending. A queue is a stream at a priority on
+    some SMs."""
+    blocks: int
+    """That a kernel has left to run; -1: all."""
+    recalled: bool
+    """Whether it was sent before, and is to hand out no further blocks."""
+
+
+def take_sent(arena: Arena, *, every: bool = False) -> list[Sent]:
+    """Empty the outbox: launches in the order in which they were handed to their streams, and recalled.
+
+    Args:
+        every: :attr:`Sent.after` names launches of the own queue, too.
+    """
+    count = int(arena.env["sent"])
+    if count == 0:
+        return []
+    rows = np.empty((count, SENT_COLUMNS), np.int64)
+    empty_outbox(arena.address, rows)
+    return [
+        Sent(
+            slot,
+            launch,
+            op,
+            stream,
+            priority,
+            first,
+            sms,
+            _after(arena, slot, every) if waits or every else (),
+            blocks,
+            bool(recalled),
+        )
+        for slot, launch, op, stream, priority, first, sms, waits, blocks, recalled in rows.tolist()
+    ]
+
+
+def _after(arena: Arena, slot: int, every: bool) -> tuple[int, ...]:
+    launches, edges = arena.section("launches"), arena.section("edges")
+    launch = launches[slot]
+    before = {int(launch["previous"])} - {layout.NONE}
+    number = int(launch["edges_in"])
+    while number != layout.NONE:
+        edge = edges[number]
+        if launches["id"][edge["source"]] == edge["source_id"]:
+            before.add(int(edge["source"]))
+        number = int(edge["next_in"])
+    queue = launch[QUEUE]
+    return tuple(sorted(int(launches["id"][other]) for other in before if every or launches[other][QUEUE] != queue))
 
 
 class CompiledDevice:
-    """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`)."""
+    """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.contract.Device`)."""
 
     def __init__(self) -> None:
         # All at once, so that whoever makes a device before starting processes compiles for all of them.
@@ -40,7 +216,7 @@ class CompiledDevice:
         """Of the memory, which one thread uses at a time."""
         return self.arena.entry
 
-    @alone
+    @one_thread_at_a_time
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
         self._showing.change()
@@ -59,7 +235,7 @@ class CompiledDevice:
         if self.arena.address:
             self.arena.env["real_ps"] = self._stop_ps
 
-    @alone
+    @one_thread_at_a_time
     def come(self, tenant: int, jobs: int | None = None) -> None:
         """A tenant comes from outside.
 
@@ -68,10 +244,10 @@ class CompiledDevice:
         """
         problem = self.arena.problem
         if not tenant_comes(self.arena.address, tenant, jobs_to_come(problem, tenant, jobs)):
-            raise misplaced(problem, tenant, "come")
+            raise presence_error(problem, tenant, "come")
         self._showing.change()
 
-    @alone
+    @one_thread_at_a_time
     def go(self, tenant: int) -> None:
         """A tenant sends nothing any more.
 
@@ -81,7 +257,7 @@ class CompiledDevice:
         problem = self.arena.problem
         check_loop(problem, tenant, "go")
         if not tenant_goes(self.arena.address, tenant):
-            raise misplaced(problem, tenant, "go")
+            raise presence_error(problem, tenant, "go")
         self._showing.change()
 
     @property
@@ -90,7 +266,7 @@ class CompiledDevice:
         return bool(self.arena.env["done"])
 
     @property
-    @alone
+    @one_thread_at_a_time
     def timeline(self) -> Timeline:
         """What happened so far."""
         self.arena.flush()
@@ -102,24 +278,24 @@ class CompiledDevice:
         return int(self.arena.env["now_ps"]) / 1e6
 
     @property
-    @alone
+    @one_thread_at_a_time
     def costs(self) -> Costs:
         """Time integrals since the reset, exact at :attr:`time_us`."""
         return self.arena.costs()
 
-    @alone
+    @one_thread_at_a_time
     def apply(self, command: Command) -> None:
         """Carry out one command; a refused one changes nothing.
 
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        legal = check(command, self._look(), self.arena.problem, self.arena.operation_of)
+        legal = check_command(command, self._look(), self.arena.problem, self.arena.operation_of)
         write_numbers(legal, self.arena.given)
         self._drive(running=False)
         self._showing.change()
 
-    @alone
+    @one_thread_at_a_time
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         reason = self._drive(running=True)
@@ -143,7 +319,7 @@ class CompiledDevice:
                 return reason
             self.arena.serve(reason)
 
-    @alone
+    @one_thread_at_a_time
     def view(self) -> View:
         """A snapshot at the present time, whether or not it is a decision epoch."""
         return complete_view(self.arena, BUILDERS)
@@ -155,12 +331,12 @@ class CompiledDevice:
 
     # ---- snapshots -------------------------------------------------------------------------------
 
-    @alone
+    @one_thread_at_a_time
     def snapshot(self) -> Saved:
         """The whole state, as it is: costs as much as copying it."""
         return self.arena.save()
 
-    @alone
+    @one_thread_at_a_time
     def restore(self, snapshot: Saved) -> View | None:
         """Return to a snapshot exactly."""
         self.arena.load(snapshot)

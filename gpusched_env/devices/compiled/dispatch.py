@@ -89,13 +89,13 @@ def measure_room(w, x, slot):
 
 
 @inlined
-def share(grid):
+def equal_next_blocks(grid):
     """Waiting blocks of a grid that are equal and go next: its saved ones come first."""
     return min(grid.saved, grid.waiting) if grid.saved > 0 else grid.waiting
 
 
 @called
-def start(w, x, c, blocks, slot, sms, rank, now_ps):
+def start_blocks(w, x, c, blocks, slot, sms, rank, now_ps):
     """Start waiting blocks of a grid on each of the ``sms`` SMs of a class: only saved ones while there are any.
 
     ``rank``: of the SM, where blocks differ in their work or tiles; such classes have one SM.
@@ -113,7 +113,7 @@ def start(w, x, c, blocks, slot, sms, rank, now_ps):
                 add_row(x, c, 1, saved.left, saved.number, slot, now_ps)
         else:
             add_row(x, c, blocks, grid.saved_left, NONE, slot, now_ps)
-    elif singly(grid):
+    elif blocks_differ(grid):
         for b in range(blocks):
             number = NONE
             work = 1.0
@@ -129,7 +129,7 @@ def start(w, x, c, blocks, slot, sms, rank, now_ps):
 
 
 @inlined
-def singly(grid):
+def blocks_differ(grid):
     """Whether the blocks of a grid differ, in their work or in their tiles."""
     return grid.spread > 0.0 or grid.tiled == 1
 
@@ -153,7 +153,7 @@ def start_on(w, x, c, picked, sms, blocks, slot, now):
     d = c
     if c == IDLE or sms < classes(x, c).sms:
         d = split(x, c, picked)
-    start(w, x, d, blocks, slot, sms, -1, now)
+    start_blocks(w, x, d, blocks, slot, sms, -1, now)
 
 
 @called
@@ -165,12 +165,12 @@ def start_on_one(w, x, rank, blocks, slot, now):
     d = c
     if c == IDLE or classes(x, c).sms > 1:
         d = split(x, c, single)
-    start(w, x, d, blocks, slot, 1, rank, now)
+    start_blocks(w, x, d, blocks, slot, 1, rank, now)
 
 
 @called
-def spread(w, x, slot, most, now):
-    """Hand out the :func:`share` of a grid as far as there is room, at most ``most`` on an SM.
+def spread_blocks(w, x, slot, most, now):
+    """Hand out the :func:`equal_next_blocks` of a grid as far as there is room, at most ``most`` on an SM.
 
     One block goes to each SM with the most room, in placement order, before the level sinks: a block placed
     takes one off its SM's room. So all levels down to some are filled, and the next one in part. The blocks are
@@ -180,7 +180,7 @@ def spread(w, x, slot, most, now):
     words = x.words
     confined = grids(x, slot).sms < problem(w).sms
     partition = scratch(w, PARTITION)
-    level, blocks = last_level(x, share(grids(x, slot)), most)
+    level, blocks = last_level(x, equal_next_blocks(grids(x, slot)), most)
     plus = scratch(w, PLUS)
     partial = level > 0 and blocks > 0
     if partial:
@@ -191,7 +191,7 @@ def spread(w, x, slot, most, now):
         if confined:
             sets.keep(plus, partition, words)
         sets.keep_first(plus, words, blocks)
-    if singly(grids(x, slot)):
+    if blocks_differ(grids(x, slot)):
         for rank in range(problem(w).sms):
             if confined and not sets.contains(partition, rank):
                 continue
@@ -262,7 +262,7 @@ def hand_out(w, x):
             most = measure_room(w, x, slot)
             if most == 0:
                 break
-            spread(w, x, slot, most, now)
+            spread_blocks(w, x, slot, most, now)
             if saved == 0 and grid.waiting > 0:
                 break
         if grid.waiting == 0:
@@ -282,8 +282,8 @@ def dispatch_to(w, x, c, sms, rank, position, now):
     grid = grids(x, slot)
     fitting = room(w, x, c, slot)
     while fitting > 0 and grid.waiting > 0:
-        blocks = min(fitting, share(grid))
-        start(w, x, c, blocks, slot, sms, rank, now)
+        blocks = min(fitting, equal_next_blocks(grid))
+        start_blocks(w, x, c, blocks, slot, sms, rank, now)
         fitting -= blocks
     if grid.waiting == 0:
         leave_queue(w, x, position)

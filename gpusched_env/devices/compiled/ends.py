@@ -1,4 +1,5 @@
-"""Block ends that coincide, as if one SM after the other in placement order, by classes.
+"""Block ends that coincide, as if one SM after the other in placement order, by classes; and the log of what has
+ended.
 
 SMs of a class go through the same change as long as the queue gives each of them the same. So one SM is
 carried through it, and as many others as surely fare alike follow it.
@@ -11,20 +12,24 @@ from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import (
     classes,
     grids,
+    log_row,
     members,
+    on_records,
     problem,
     queue,
     resident,
     rows,
     scratch,
+    sm_ids,
     word,
 )
 from gpusched_env.devices.compiled.classes import IDLE, class_of_sm, join, occupy, remove_class, remove_row, split
-from gpusched_env.devices.compiled.dispatch import dispatch_all, dispatch_to, head_for, singly
-from gpusched_env.devices.compiled.intrinsics import call, lowest
-from gpusched_env.devices.compiled.layout import BLOCKS, NOT_QUEUED, RUN, SINGLE, TODO
-from gpusched_env.devices.compiled.record import log_residency
+from gpusched_env.devices.compiled.dispatch import blocks_differ, dispatch_all, dispatch_to, head_for
+from gpusched_env.devices.compiled.intrinsics import call, lowest, store
+from gpusched_env.devices.compiled.layout import BLOCKS, LOG_WHOLE, NOT_QUEUED, RUN, SINGLE, TODO
+from gpusched_env.devices.compiled.members import BITS, NONE, ONE
 from gpusched_env.devices.compiled.tiles import end_blocks_of
+from gpusched_env.devices.rules import world as logs
 
 
 @inlined
@@ -41,31 +46,31 @@ def end_all(w, x):
     for c in range(1, x.classes):
         if classes(x, c).ended == 1:
             ended += classes(x, c).sms
-    if not plenty(w, x, ended):
-        in_order(w, x, now)
+    if not queue_outlasts(w, x, ended):
+        end_sm_by_sm(w, x, now)
         return
     c = x.classes - 1
     while c > 0:
         if classes(x, c).ended == 1:
-            change(w, x, c, classes(x, c).sms, sets.first(members(x, c), x.words), now)
+            end_rows_of_class(w, x, c, classes(x, c).sms, sets.first(members(x, c), x.words), now)
             if classes(x, c).rows == 0:
                 join(x, c, IDLE)
         c -= 1
 
 
 @inlined
-def plenty(w, x, sms):
+def queue_outlasts(w, x, sms):
     """Whether no queued grid can run out of blocks while they are handed out to ``sms`` SMs, all of which it sees."""
     for position in range(x.queued):
         grid = grids(x, queue(x, position).value)
         waiting = grid.saved if grid.saved > 0 else grid.waiting
-        if grid.sms < problem(w).sms or singly(grid) or waiting <= sms * grid.fit:
+        if grid.sms < problem(w).sms or blocks_differ(grid) or waiting <= sms * grid.fit:
             return False
     return True
 
 
 @called
-def in_order(w, x, now):
+def end_sm_by_sm(w, x, now):
     """:func:`end_all` SM by SM where that matters, and for runs of equal SMs where it does not."""
     todo = scratch(w, TODO)
     single = scratch(w, SINGLE)
@@ -85,15 +90,15 @@ def in_order(w, x, now):
         if classes(x, c).sms > 1:
             d = split(x, c, single)
         if followers > 0:
-            remember(w, x)
+            note_grid_counts(w, x)
         turn = x.turn
         threads = x.resident_threads
         busy = x.busy_sms
-        change(w, x, d, classes(x, d).sms, rank, now)
+        end_rows_of_class(w, x, d, classes(x, d).sms, rank, now)
         if followers > 0 and x.turn == turn:
             threads = x.resident_threads - threads
             busy = x.busy_sms - busy
-            followers = follow(w, x, c, d, followers)
+            followers = move_followers(w, x, c, d, followers)
             x.resident_threads += followers * threads
             x.busy_sms += followers * busy
         if c != d and classes(x, c).sms == 0:
@@ -116,7 +121,7 @@ def find_run(w, x, c, rank):
     sets.copy(members(x, c), run, x.words)
     for position in range(x.queued):
         grid = grids(x, queue(x, position).value)
-        if singly(grid):
+        if blocks_differ(grid):
             return 0
         if grid.sms < problem(w).sms:
             sets.ring(seen, x.words, grid.first, grid.sms, problem(w).sms)
@@ -136,7 +141,7 @@ def find_run(w, x, c, rank):
 
 
 @inlined
-def remember(w, x):
+def note_grid_counts(w, x):
     """Note what all grids hold."""
     for place in range(x.grids):
         grid = resident(x, place)
@@ -146,7 +151,7 @@ def remember(w, x):
 
 
 @inlined
-def follow(w, x, c, d, most):
+def move_followers(w, x, c, d, most):
     """Let SMs of ``RUN``, at most ``most``, go from class ``c`` to ``d`` as the first one did; returns how many.
 
     A grid must keep a block after that, so that it stays at the head of the queue throughout.
@@ -181,7 +186,7 @@ def follow(w, x, c, d, most):
 
 
 @called
-def change(w, x, c, sms, rank, now):
+def end_rows_of_class(w, x, c, sms, rank, now):
     """Carry the ``sms`` SMs of a class through the end of their finished rows; ``rank`` is one of them."""
     sm = classes(x, c)
     sm.ended = 0
@@ -228,3 +233,29 @@ def note_end(x, grid):
     if grid.resident == 0 and grid.ended == 0 and (grid.waiting == 0 or grid.queued == NOT_QUEUED):
         grid.ended = 1
         x.ended += 1
+
+
+@on_records(logs.add_row)
+def _add_row(w, table, values):
+    add_row(w, table, values)
+
+
+@inlined
+def add_row(w, table, values):
+    """:func:`gpusched_env.devices.rules.world.add_row`, a :data:`.layout.LOG`."""
+    store(log_row(w, w.log_rows), table, values, LOG_WHOLE)
+    w.log_rows += 1
+
+
+@called
+def log_residency(w, x, c, r, now_ps):
+    """The blocks of a row have ended, on all SMs of its class."""
+    ended = rows(x, c, r)
+    for k in range(x.words):
+        bits = word(members(x, c), k).bits
+        while bits != NONE:
+            rank = k * BITS + lowest(bits)
+            add_row(
+                w, logs.RESIDENCY, (sm_ids(w, rank), grids(x, ended.grid).launch, ended.blocks, ended.since_ps, now_ps)
+            )
+            bits &= bits - ONE

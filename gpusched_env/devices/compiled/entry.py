@@ -6,25 +6,24 @@ import functools
 
 from numba import types
 
-from gpusched_env.compiling import cached, cached_callback, inlined
+from gpusched_env.compiling import cached, cached_callback, inlined, notice_compilation
 from gpusched_env.devices.compiled.access import contexts, env_at, flight_of, given, launches, outbox, problem
 from gpusched_env.devices.compiled.building import ELSEWHERE, await_building, start_building
 from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
 from gpusched_env.devices.compiled.ends import end_all
-from gpusched_env.devices.compiled.external import end_reported, left_reported, start_reported
 from gpusched_env.devices.compiled.intrinsics import call
-from gpusched_env.devices.compiled.jit import notice_compilation
 from gpusched_env.devices.compiled.layout import IDLE, NONE, OVER
 from gpusched_env.devices.compiled.listing import list_dependencies, list_pending, list_running
 from gpusched_env.devices.compiled.loop import run
+from gpusched_env.devices.compiled.starting import end_reported, left_reported, start_reported
 from gpusched_env.devices.compiled.views import occupancy
 from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.scheduling.commands import NOTHING
 from gpusched_env.scheduling.cores import fill_cores
 from gpusched_env.workload.cores.ticking import begin_cores
-from gpusched_env.workload.host import begin, come, go
+from gpusched_env.workload.host import begin_arrivals, start_closed_loop, stop_closed_loop
 
 
 def _settle(address, number):
@@ -82,20 +81,20 @@ def begin_hosts(address):
     """Set the first timers of an environment that was reset."""
     w = env_at(address, 0)
     for tenant in range(problem(w).tenants):
-        begin(w, tenant)
+        begin_arrivals(w, tenant)
     begin_cores(w)
 
 
 @cached(nogil=True)
 def tenant_comes(address, tenant, jobs):
-    """:func:`gpusched_env.workload.host.come` in an environment."""
-    return come(env_at(address, 0), tenant, jobs)
+    """:func:`gpusched_env.workload.host.start_closed_loop` in an environment."""
+    return start_closed_loop(env_at(address, 0), tenant, jobs)
 
 
 @cached(nogil=True)
 def tenant_goes(address, tenant):
-    """:func:`gpusched_env.workload.host.go` in an environment."""
-    return go(env_at(address, 0), tenant)
+    """:func:`gpusched_env.workload.host.stop_closed_loop` in an environment."""
+    return stop_closed_loop(env_at(address, 0), tenant)
 
 
 @cached(nogil=True)

@@ -14,23 +14,29 @@ from gpusched_env.devices.compiled.access import (
     resident,
     streams,
 )
-from gpusched_env.devices.compiled.ahead import vanish_ahead
+from gpusched_env.devices.compiled.hosting import drop_ahead_of_job
 from gpusched_env.devices.compiled.issuing import (
     add_copy,
-    be_due,
+    arm_when_ready,
     hand_over_copies,
     is_graph,
     is_scheduled,
     is_windowed,
     leave_stream,
-    tell_pending,
+    tell_waiters_pending,
     wake_slicer,
 )
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, PREEMPTION
-from gpusched_env.devices.compiled.lists import add_pending, remove_pending, remove_running
-from gpusched_env.devices.compiled.slots import drop_edges_in, free_launch, holds
-from gpusched_env.devices.compiled.timing import arm_launch, launch_s, stop
-from gpusched_env.devices.rules.logs import log_kernel
+from gpusched_env.devices.compiled.slots import (
+    add_pending,
+    drop_edges_in,
+    free_launch,
+    holds,
+    remove_pending,
+    remove_running,
+)
+from gpusched_env.devices.compiled.timing import arm_launch, launch_timer, stop
+from gpusched_env.devices.rules.world import log_kernel
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host import operation_finished
 
@@ -42,13 +48,13 @@ def is_node(w, launch):
 
 
 @inlined
-def leaves_gpu(w, slot):
+def clear_gpu_state(w, slot):
     """A kernel has left the SMs; a preemption of it that is under way has nothing left to do."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
     flight.grid = NONE
     flight.preempting = 0
-    stop(w, launch_s(w, slot) + 1)
+    stop(w, launch_timer(w, slot) + 1)
 
 
 @called
@@ -56,7 +62,7 @@ def kernel_finished(w, slot):
     """All blocks of a kernel have ended."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
-    leaves_gpu(w, slot)
+    clear_gpu_state(w, slot)
     log_kernel(w, launch)
     if is_node(w, launch):
         flights(w, launch.parent).done_blocks += flight.done_blocks
@@ -91,11 +97,11 @@ def complete(w, slot):
         # A kernel may have waited for the copy.
         w.awake = 1
     release(w, slot)
-    go(w, slot)
+    launch_is_gone(w, slot)
 
 
 @called
-def go(w, slot):
+def launch_is_gone(w, slot):
     """A launch is no more; and with it those whose last node or child it was have finished."""
     while slot != NONE:
         launch = launches(w, slot)
@@ -126,7 +132,7 @@ def release(w, slot):
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.target, edge.target_id):
-            move_up(w, source, edge.target)
+            one_dependency_ended(w, source, edge.target)
         number = edge.next_out
     hand_over_copies(w, w.now_ps)
 
@@ -136,12 +142,12 @@ def release_next(w, source):
     """The launch behind one that has ended, or vanished, in its stream waits for it no more."""
     if source.next != NONE:
         launches(w, source.next).previous = NONE
-        move_up(w, source, source.next)
+        one_dependency_ended(w, source, source.next)
         source.next = NONE
 
 
 @called
-def move_up(w, source, slot):
+def one_dependency_ended(w, source, slot):
     """A launch waits for ``source`` no more; if it has been launched and waits for nothing else, it is due."""
     launch = launches(w, slot)
     launch.upstream -= 1
@@ -154,7 +160,7 @@ def move_up(w, source, slot):
             gap_ps += problem(w).graph_gap_beside_ps
         launch.ready_ps = max(launch.ready_ps, w.now_ps + gap_ps)
         if launch.upstream == 0 and w.external == 0:
-            be_due(w, slot)
+            arm_when_ready(w, slot)
     elif source.state != PENDING and not is_scheduled(launch) and is_windowed(w, launch) and launch.upstream == 0:
         # What waits for one that vanishes vanishes with it.
         add_copy(w, slot)
@@ -176,7 +182,7 @@ def kernel_preempted(w, slot, keeps_progress):
     """A kernel has left the GPU unfinished; it is pending again, at its place in the order of ids."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
-    leaves_gpu(w, slot)
+    clear_gpu_state(w, slot)
     remove_running(w, slot)
     wake_slicer(w)
     flight.preemptions += 1
@@ -184,7 +190,7 @@ def kernel_preempted(w, slot, keeps_progress):
     flight.started_ps = NEVER
     launch.state = PENDING
     add_pending(w, slot)
-    tell_pending(w, slot)
+    tell_waiters_pending(w, slot)
     w.awake = 1
 
 
@@ -209,16 +215,16 @@ def vanish(w, tenant, number):
                 leave_stream(w, gone)
             if gone.row != NONE and gone.flight == NONE:
                 streams(w, gone.row).window -= 1
-        close_line(w, found)
-        let_go_on(w, found)
+        relink_stream_neighbours(w, found)
+        release_waiters_of_vanished(w, found)
         release(w, found)
         drop_edges_in(w, found)
-        go(w, found)
-    vanish_ahead(w, tenant, number)
+        launch_is_gone(w, found)
+    drop_ahead_of_job(w, tenant, number)
 
 
 @called
-def close_line(w, slot):
+def relink_stream_neighbours(w, slot):
     """A launch vanishes from its program's stream: the one behind it waits for the one before it, if there are both."""
     gone = launches(w, slot)
     if gone.row == NONE:
@@ -237,26 +243,26 @@ def close_line(w, slot):
     if behind != NONE:
         launches(w, behind).previous = before
         if launches(w, before).state != PENDING:
-            let_one_go_on(w, gone, behind)
+            release_waiter_of_vanished(w, gone, behind)
 
 
 @called
-def let_go_on(w, slot):
+def release_waiters_of_vanished(w, slot):
     """What waits for a launch that vanishes is not held up by it; copies of other jobs are launched."""
     gone = launches(w, slot)
     if gone.next != NONE:
-        let_one_go_on(w, gone, gone.next)
+        release_waiter_of_vanished(w, gone, gone.next)
     number = gone.edges_out
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.target, edge.target_id):
-            let_one_go_on(w, gone, edge.target)
+            release_waiter_of_vanished(w, gone, edge.target)
         number = edge.next_out
     hand_over_copies(w, w.now_ps)
 
 
 @inlined
-def let_one_go_on(w, gone, slot):
+def release_waiter_of_vanished(w, gone, slot):
     """A launch is not held up by one that vanishes; of the same job it vanishes, too."""
     launch = launches(w, slot)
     if launch.state == PENDING:

@@ -20,11 +20,10 @@ from gpusched_env.devices.compiled.views import launched_left_us
 from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.hardware.clock import PS_PER_US
 from gpusched_env.planning.interval import UNLIMITED, Knob, goes_next, holds_gpu, may_launch, set_knobs, to_reject
-from gpusched_env.planning.on_time import MOST_JOBS
-from gpusched_env.planning.plans import NOBODY, Plan, plan_oldest
+from gpusched_env.planning.plans import MOST_JOBS, NOBODY, PlanColumn, plan_oldest
 from gpusched_env.scheduling.commands import LAUNCH, OWN_STREAM, REJECT, WAITING
-from gpusched_env.scheduling.commands.world import offers
-from gpusched_env.workload.host import GONE
+from gpusched_env.scheduling.commands.world import is_offered
+from gpusched_env.workload.host import HAS_LEFT
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,7 +32,7 @@ NO_KNOBS: Final = -1
 """In place of how many jobs had come or gone when knobs were set."""
 
 
-class Standing(NamedTuple):
+class StandingDecision(NamedTuple):
     """A decision that stands, and what it stands for with the jobs that are there."""
 
     decision: Ints
@@ -48,7 +47,7 @@ class Standing(NamedTuple):
 
 
 @called
-def stand(standing, tenant, others):
+def set_decision(standing, tenant, others):
     """Let a decision stand: the fields of :class:`~gpusched_env.planning.interval.Serve`."""
     standing.decision[0], standing.decision[1], standing.decision[2] = tenant, others, NO_KNOBS
 
@@ -59,7 +58,7 @@ def put_next_command(w, standing, outlook, lookahead, scratch, until_ps):
 
     Args:
         w: its record.
-        standing: a :class:`Standing`.
+        standing: a :class:`StandingDecision`.
         outlook: of its tenants, an :class:`~gpusched_env.planning.outlook.Outlook`.
         lookahead: rows of ``scratch.pending`` a tenant.
         scratch: with the tables ``pending``, ``tenants``, ``jobs`` and ``plan``, written.
@@ -75,10 +74,10 @@ def put_next_command(w, standing, outlook, lookahead, scratch, until_ps):
         decision[3] = set_knobs(plan, problem(w).tenants, decision[0], decision[1], standing.levels, knobs)
         decision[2] = come_or_gone
     command = given(w)
-    if offers(w, REJECT):
+    if is_offered(w, REJECT):
         tenant = to_reject(plan, problem(w).tenants, decision[0])
         if tenant != NOBODY:
-            command.code, command.tenant, command.job = REJECT, tenant, int(plan[tenant, Plan.GIVEN_UP])
+            command.code, command.tenant, command.job = REJECT, tenant, int(plan[tenant, PlanColumn.GIVEN_UP])
             return
     best, best_id = next_launch(w, knobs, decision[3])
     if best == NOBODY:
@@ -107,7 +106,7 @@ def next_launch(w, knobs, first):
     together = 0
     for tenant in range(problem(w).tenants):
         together += clients(w, tenant).kernels_launched if knobs[Knob.TOGETHER, tenant] < UNLIMITED else 0
-    held = first != NOBODY and holds(w, first)
+    held = first != NOBODY and first_holds_gpu(w, first)
     best = NOBODY
     best_id = 0
     for tenant in range(problem(w).tenants):
@@ -125,11 +124,11 @@ def next_launch(w, knobs, first):
 
 
 @called
-def holds(w, tenant):
+def first_holds_gpu(w, tenant):
     """Whether tenants that fill wait for one that goes first and has a job."""
     client = clients(w, tenant)
     number = client.first
-    while jobs(w, tenant, number).state == GONE:
+    while jobs(w, tenant, number).state == HAS_LEFT:
         number += 1
     job = jobs(w, tenant, number)
     return holds_gpu(

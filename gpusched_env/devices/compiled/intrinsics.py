@@ -1,12 +1,21 @@
-"""Machine operations that Numba has no names for."""
+"""Machine operations that Numba has no names for:
+
+bits, calls by address, atomic words, a pause, and the system's locks.
+
+Every atomic operation is sequentially consistent: all threads see them in one order. Whatever a thread wrote before
+one of them is seen by a thread that has seen it.
+"""
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+from gpusched_env.numba_internals import cgutils
 
 
 @intrinsic
@@ -82,3 +91,88 @@ call: Any = _call
 call_c: Any = _call_c
 """Call a function of a C library at an address, whose arguments are whole numbers or pointers and which returns an
 ``int``: ``call_c(address, (a, b, ...))``, all int64. By the ABI of 64-bit systems narrower numbers may be given so."""
+
+
+ORDER = "seq_cst"
+PAUSES = {"x86_64": ("llvm.x86.sse2.pause", ()), "AMD64": ("llvm.x86.sse2.pause", ())} | dict.fromkeys(
+    ("aarch64", "arm64"), ("llvm.aarch64.hint", (1,))
+)
+"""The instruction that tells a processor of a loop that waits, with its operands, by the name of the machine."""
+
+
+def _pointer(builder: ir.IRBuilder, address: Any) -> Any:
+    return builder.inttoptr(address, ir.IntType(64).as_pointer())
+
+
+@intrinsic
+def _atomic_add(typingctx: Any, address: Any, value: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", _pointer(builder, args[0]), args[1], ORDER)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def _atomic_load(typingctx: Any, address: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_pointer(builder, args[0]), ORDER, 8)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def _atomic_store(typingctx: Any, address: Any, value: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[1], _pointer(builder, args[0]), ORDER, 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def _pause(typingctx: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        if platform.machine() in PAUSES:
+            name, operands = PAUSES[platform.machine()]
+            word = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [word] * len(operands))
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            builder.call(function, [ir.Constant(word, operand) for operand in operands])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def _copy_bytes(typingctx: Any, target: Any, source: Any, count: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        target_at, source_at = (builder.inttoptr(at, byte) for at in args[:2])
+        cgutils.raw_memcpy(builder, target_at, source_at, args[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+atomic_add: Any = _atomic_add
+"""Add to the int64 at an address; gives what was there before."""
+atomic_load: Any = _atomic_load
+"""The int64 at an address."""
+atomic_store: Any = _atomic_store
+"""Write the int64 at an address."""
+pause: Any = _pause
+"""Let the processor rest for a few cycles, in a loop that waits for another thread."""
+copy_bytes: Any = _copy_bytes
+"""Copy so many bytes to an address from another: ``copy_bytes(target, source, count)``; they do not overlap."""
+
+# POSIX threads, by address. All return 0 unless they are used wrongly.
+LOCK_BYTES = 128
+"""At least the size of a mutex and of a condition variable (40 and 48 bytes on Linux, 64 and 48 on macOS)."""
+_by_address = types.int32(types.int64)
+_by_addresses = types.int32(types.int64, types.int64)
+mutex_init: Any = types.ExternalFunction("pthread_mutex_init", _by_addresses)
+mutex_lock: Any = types.ExternalFunction("pthread_mutex_lock", _by_address)
+mutex_unlock: Any = types.ExternalFunction("pthread_mutex_unlock", _by_address)
+condition_init: Any = types.ExternalFunction("pthread_cond_init", _by_addresses)
+condition_wait: Any = types.ExternalFunction("pthread_cond_wait", _by_addresses)
+condition_broadcast: Any = types.ExternalFunction("pthread_cond_broadcast", _by_address)

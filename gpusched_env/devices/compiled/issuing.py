@@ -21,11 +21,17 @@ from gpusched_env.devices.compiled.access import (
     streams,
     tilings,
 )
-from gpusched_env.devices.compiled.forms import forms_of
 from gpusched_env.devices.compiled.layout import EMPTIED, LAUNCHED, NONE, PENDING, STREAMS
-from gpusched_env.devices.compiled.lists import add_pending
-from gpusched_env.devices.compiled.slots import add_edge, drop_edge, drop_edges_in, holds, new_launch, take_flight
-from gpusched_env.devices.compiled.tiles import clear_tiling, may_synchronise
+from gpusched_env.devices.compiled.slots import (
+    add_edge,
+    add_pending,
+    drop_edge,
+    drop_edges_in,
+    holds,
+    new_launch,
+    take_flight,
+)
+from gpusched_env.devices.compiled.tiles import clear_tiling, forms_of, may_synchronise
 from gpusched_env.devices.compiled.timing import arm_launch, arm_slicer
 
 
@@ -202,32 +208,32 @@ def hand_over(w, slot, at_ps):
         tilings(w, slot).gated = 0
     if is_windowed(w, launch):
         if is_scheduled(launch):
-            join_line(w, slot)
+            join_window_stream(w, slot)
     elif launch.stream != NONE:
         queue = queues(w, launch.stream, launch.priority)
         if holds(w, queue.last_slot, queue.last_id) and not follows(w, launch, queue.last_slot):
             add_edge(w, queue.last_slot, slot)
-            if problem(w).tiled == 1 and gates(w, queue.last_slot, slot):
+            if problem(w).tiled == 1 and wait_kernel_waits_for(w, queue.last_slot, slot):
                 # It waits for the end of that anyway.
                 tilings(w, queue.last_slot).gates = 0
         queue.last_slot = slot
         queue.last_id = launch.id
-    tell_launched(w, slot)
+    tell_waiters_launched(w, slot)
     if w.external == 1:
         send(w, slot)
     elif launch.upstream == 0:
-        be_due(w, slot)
+        arm_when_ready(w, slot)
 
 
 @called
 def send(w, slot):
     """A launch goes to a GPU outside, which keeps it waiting for what is before it."""
     take_flight(w, slot)
-    post(w, slot)
+    add_to_outbox(w, slot)
 
 
 @inlined
-def post(w, entry):
+def add_to_outbox(w, entry):
     """Something goes into the outbox: a launch, or (negative) :func:`.external.recall`."""
     outbox(w, w.sent).value = entry
     w.sent += 1
@@ -244,7 +250,7 @@ def ready_ps(w, launch, at_ps):
 
 
 @called
-def join_line(w, slot):
+def join_window_stream(w, slot):
     """A launch of a window waits for the end of the one before it in its stream, and with it for all that it has to."""
     launch = launches(w, slot)
     drop_edges_in(w, slot)
@@ -266,7 +272,7 @@ def follows(w, launch, slot):
 
 
 @inlined
-def gates(w, slot, consumer):
+def wait_kernel_waits_for(w, slot, consumer):
     """Whether the wait kernel before a launch waits for the start of ``slot``."""
     tiling = tilings(w, slot)
     return tiling.gates == 1 and tiling.consumer == consumer and tiling.consumer_id == launches(w, consumer).id
@@ -284,31 +290,31 @@ def open_gate(w, slot):
     if consumer.state == LAUNCHED:
         consumer.ready_ps = max(consumer.ready_ps, w.now_ps + problem(w).wait_kernel_ps)
         if consumer.upstream == 0:
-            be_due(w, tiling.consumer)
+            arm_when_ready(w, tiling.consumer)
 
 
 @inlined
-def be_due(w, slot):
+def arm_when_ready(w, slot):
     """Nothing is before a launch any more: it goes on when it is ready."""
     take_flight(w, slot)
     arm_launch(w, slot, max(launches(w, slot).ready_ps, w.now_ps), STREAMS)
 
 
 @called
-def tell_launched(w, slot):
+def tell_waiters_launched(w, slot):
     """What waits for a launch learns that it is pending no more; copies are to follow it."""
     if launches(w, slot).next != NONE:
-        hear_launched(w, launches(w, slot).next)
+        one_dependency_launched(w, launches(w, slot).next)
     number = launches(w, slot).edges_out
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.target, edge.target_id):
-            hear_launched(w, edge.target)
+            one_dependency_launched(w, edge.target)
         number = edge.next_out
 
 
 @inlined
-def hear_launched(w, slot):
+def one_dependency_launched(w, slot):
     """One thing less that a launch waits for is pending."""
     launch = launches(w, slot)
     if launch.state == PENDING:
@@ -318,34 +324,34 @@ def hear_launched(w, slot):
 
 
 @called
-def tell_pending(w, slot):
+def tell_waiters_pending(w, slot):
     """What waits for a launch learns that it is pending again."""
     if launches(w, slot).next != NONE:
-        hear_pending(w, launches(w, slot).next)
+        one_dependency_pending(w, launches(w, slot).next)
     number = launches(w, slot).edges_out
     while number != NONE:
         edge = edges(w, number)
         if holds(w, edge.target, edge.target_id):
-            hear_pending(w, edge.target)
+            one_dependency_pending(w, edge.target)
         number = edge.next_out
 
 
 @inlined
-def hear_pending(w, slot):
+def one_dependency_pending(w, slot):
     """One thing more that a launch waits for is pending."""
     if launches(w, slot).state == PENDING:
         launches(w, slot).unlaunched += 1
 
 
 @called
-def come_back(w, slot, at_ps):
+def relaunch_preempted(w, slot, at_ps):
     """A preempted kernel goes back to its place, which was kept; what was saved of it is read back first."""
     launch = launches(w, slot)
     launch.state = LAUNCHED
     launch.launched_ps = at_ps
     launch.ready_ps = ready_ps(w, launch, at_ps) + flight_of(w, launch).restore_ps
-    tell_launched(w, slot)
+    tell_waiters_launched(w, slot)
     if w.external == 1:
-        post(w, slot)
+        add_to_outbox(w, slot)
     else:
         arm_launch(w, slot, max(launch.ready_ps, w.now_ps), STREAMS)

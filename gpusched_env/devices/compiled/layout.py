@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from gpusched_env.hardware.records import BLOCK_DTYPE, GPU_DTYPE
+from gpusched_env.hardware.occupancy import BLOCK_DTYPE, GPU_DTYPE
 
 I8, I4, I2, I1, F8 = np.int64, np.int32, np.int16, np.int8, np.float64
 
@@ -139,7 +139,7 @@ ENV = _record(
 * ``semaphore_room``, ``slice_room``, ``saved_room``: semaphores, tiles of several slices, and records of saved blocks
   that a launch has room for.
 * ``once_ps``: when a command was last given that is legal once at an instant.
-* ``external``: 1 if a GPU outside carries launches out (:mod:`~gpusched_env.devices.compiled.external`); ``hushed``: 1
+* ``external``: 1 if a GPU outside carries launches out (:mod:`~gpusched_env.devices.compiled.starting`); ``hushed``: 1
   while the scheduler is not asked, because more has happened than was told; ``sent``: how
   many are in the outbox for it; ``real_ps``: the time up to which the event loop may go (of a GPU outside: the
   present); ``stands``: 1 where it stopped for that, ``due_ps``: when something is due of itself there.
@@ -277,7 +277,7 @@ SAVED_BLOCK = _record((I8, "number count"), (F8, "left"))
 
 AHEAD = _record((I8, "id issued_ps"), (I4, "op job after"))
 """What a host has issued into a stream that goes ``in_line``, behind the scheduler's window: it becomes a launch when
-it comes into the window (:mod:`~gpusched_env.devices.compiled.ahead`). ``after``: the next in its stream."""
+it comes into the window (:mod:`~gpusched_env.devices.compiled.hosting`). ``after``: the next in its stream."""
 
 EDGE = _record((I8, "source_id target_id"), (I4, "source target next_out next_in"))
 """``target`` waits for ``source``: slots, with ids to tell whether they still hold these launches."""
@@ -286,7 +286,7 @@ TIMER = _record((I8, "at_ps order place"))
 """A timer: when, in which order among events at that time, and where it is in the heap (-1: it is not set)."""
 
 RANDOM = _record((np.uint64, "high low increment_high increment_low"))
-"""A generator, see :mod:`~gpusched_env.devices.compiled.randomness`."""
+"""A generator, see :mod:`~gpusched_env.devices.compiled.hosting`."""
 
 CHANNEL = _record((I8, "first last place"))
 """First and last launch in a hardware queue (-1: empty), and its place among those that were used (-1: it was not),
@@ -298,7 +298,7 @@ WORD = _record((np.uint64, "bits"))
 LOG_WHOLE: Final = 12
 """Whole numbers of a row of the log."""
 LOG = _record((I8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10 c11 c12"), (F8, "f1 f2"))
-"""A row of a table of the timeline (:mod:`gpusched_env.devices.rules.logs`)."""
+"""A row of a table of the timeline (:mod:`gpusched_env.devices.rules.world`)."""
 
 CONTEXT = _record(
     (I8, "channels_at heads_at queue_at grids_at used_at classes_at kinds_at members_at rows_at number words depth"),

@@ -6,7 +6,7 @@ The order at equal times is that of docs/devices.md.
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled import commanding, coring, hosting, ruling  # noqa: F401 (what shared texts read)
+from gpusched_env.devices.compiled import commands, hosting, ruling  # noqa: F401 (what shared texts read)
 from gpusched_env.devices.compiled.access import (
     clients,
     contexts,
@@ -16,11 +16,9 @@ from gpusched_env.devices.compiled.access import (
     problem,
     timers,
 )
-from gpusched_env.devices.compiled.ahead import bring_forward, has_slots
-from gpusched_env.devices.compiled.context import settle, submit
-from gpusched_env.devices.compiled.copies import end_copy, request_copy
+from gpusched_env.devices.compiled.context import settle_context, submit
 from gpusched_env.devices.compiled.finishing import complete
-from gpusched_env.devices.compiled.graphs import begin_graph, issue_child
+from gpusched_env.devices.compiled.hosting import fill_all_windows, has_slots
 from gpusched_env.devices.compiled.issuing import is_graph, is_scheduled
 from gpusched_env.devices.compiled.layout import (
     DEADLOCK,
@@ -36,9 +34,9 @@ from gpusched_env.devices.compiled.layout import (
     PHASE,
     PREEMPTION,
 )
-from gpusched_env.devices.compiled.preemption import begin_preemption, end_preemption, requeue
-from gpusched_env.devices.compiled.slicer import slicer_due
-from gpusched_env.devices.compiled.timing import core_s, stop
+from gpusched_env.devices.compiled.preemption import begin_preemption, end_preemption, requeue, slicer_due
+from gpusched_env.devices.compiled.starting import begin_graph, end_copy, issue_child, request_copy
+from gpusched_env.devices.compiled.timing import core_timer, stop
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scheduling.legality import any_legal
 from gpusched_env.workload.cores.ticking import core_due
@@ -56,7 +54,7 @@ def run(w):
         if not has_slots(w):
             return GROW_LAUNCHES
         if w.short == 1:
-            bring_forward(w)
+            fill_all_windows(w)
             continue
         x = contexts(w, w.slicer_context)
         upcoming_ps = x.next_ps if x.active == 1 else NEVER
@@ -93,7 +91,7 @@ def run(w):
                 continue
             w.now_ps = upcoming_ps
         if ends:
-            settle(w, x)
+            settle_context(w, x)
             continue
         owner = heap(w, 0).value
         order = timers(w, owner).order
@@ -120,17 +118,17 @@ def has_room_for_job(w, tenant):
 def timer_event(w, owner, phase):
     """A timer has fired."""
     tenants = problem(w).tenants
-    first = core_s(w, problem(w).cores)
+    first = core_timer(w, problem(w).cores)
     if owner == 0:
         slicer_due(w)
     elif owner <= tenants:
         arrival_due(w, owner - 1)
     elif owner <= 2 * tenants:
         deadline_due(w, owner - 1 - tenants)
-    elif owner < core_s(w, 0):
+    elif owner < core_timer(w, 0):
         thread_due(w, owner - 1 - 2 * tenants)
     elif owner < first:
-        core_due(w, owner - core_s(w, 0))
+        core_due(w, owner - core_timer(w, 0))
     else:
         slot = flight_at(w, (owner - first) >> 1).slot
         if (owner - first) & 1:

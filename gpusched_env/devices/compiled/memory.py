@@ -1,27 +1,35 @@
-"""Records at addresses: how compiled functions reach the state of an environment.
+"""Records at addresses:
+
+how compiled functions reach the state of an environment, and named tuples of arrays that stay in memory.
 
 The state of an environment is one block of memory; its first record holds the addresses of the others. So a
 function takes one pointer instead of two dozen arrays, which makes calls and compilation cheap, and every
 environment, of whatever size, is found by one number. Addresses are computed in
 :mod:`~gpusched_env.devices.compiled.arena` and nowhere else.
 
-Nothing checks an index, except in a build for it (:data:`gpusched_env.compiling.CHECK_INDICES`). There a line of memory
+Nothing checks an index, except in a build for it (:data:`gpusched_env.compiling.CHECK_INDICES`). There a line of
+memory
 before each table says how long it is, and compiled code ends the process at the first index outside of it, with the
 name of the table: going on would mean to write into another one.
+
+Each call from Python takes its arguments apart, an array in a twentieth of a microsecond, a named tuple in one or
+two.
+A call that gets the same dozens of arrays every time takes an address instead.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, types
+from numba import from_dtype, typeof, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import CHECK_INDICES
-from gpusched_env.numba_internals import array_at, cgutils
+from gpusched_env.numba_internals import array_at, cgutils, size_of
 
 LINE: Final = 64
 """Bytes of a cache line."""
@@ -133,3 +141,49 @@ def _check(builder: ir.IRBuilder, address: Any, first: Any, count: Any, dtype: n
         builder.call(cgutils.get_or_insert_function(builder.module, print_, "dprintf"), on_stderr)
         ends = ir.FunctionType(ir.VoidType(), [])
         builder.call(cgutils.get_or_insert_function(builder.module, ends, "abort"), [])
+
+
+T = TypeVar("T", bound=NamedTuple)
+
+
+class Kept(Generic[T]):
+    """A named tuple, and where compiled functions find it, as long as this object is held."""
+
+    def __init__(self, value: T, put: Callable[[int, T], None]) -> None:
+        """``put``: a compiled function that calls the first of :func:`put_and_get`."""
+        self.value = value
+        self._put = put
+        self._memory = lines(size_of(typeof(value)))
+        self.address = int(self._memory.ctypes.data)
+        put(self.address, value)
+
+    def __reduce__(self) -> Any:
+        """A copy is of copied arrays, and lies elsewhere."""
+        return type(self), (self.value, self._put)
+
+
+def put_and_get(kind: types.Type) -> tuple[Any, Any]:
+    """Two compiled functions, for values of a type: ``(address, value)`` puts one there, ``(address)`` gives it.
+
+    They neither see nor hold the Python objects that the value comes from.
+    """
+
+    @intrinsic
+    def put(typingctx: Any, address: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+            data = context.data_model_manager[kind].as_data(builder, args[1])
+            builder.store(data, builder.inttoptr(args[0], data.type.as_pointer()))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, kind), codegen
+
+    @intrinsic
+    def at(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+            model = context.data_model_manager[kind]
+            place = builder.inttoptr(args[0], model.get_data_type().as_pointer())
+            return model.load_from_data_pointer(builder, place)
+
+        return kind(types.int64), codegen
+
+    return put, at

@@ -1,17 +1,46 @@
-"""Taking a running kernel off the GPU: drain, save, reset; or only some of its blocks."""
+"""Taking kernels off the GPU:
+
+preemption (drain, save, reset, or only some blocks), and contexts that take turns on it.
+"""
 
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.devices.compiled.access import flight_of, grids, kernels, launches, problem, queue, timers
-from gpusched_env.devices.compiled.blocks import catch_up, evict, stop
-from gpusched_env.devices.compiled.context import context_of, end_grid, enqueue, leave_channel, remove_grid, settle
-from gpusched_env.devices.compiled.external import recall
+from gpusched_env.devices.compiled.access import (
+    clients,
+    contexts,
+    flight_of,
+    grids,
+    kernels,
+    launches,
+    problem,
+    queue,
+    timers,
+)
+from gpusched_env.devices.compiled.blocks import evict, stop_blocks, undo_jump
+from gpusched_env.devices.compiled.context import (
+    activate,
+    context_of,
+    deactivate,
+    end_grid,
+    enqueue,
+    leave_channel,
+    remove_grid,
+    settle_context,
+)
 from gpusched_env.devices.compiled.finishing import kernel_preempted
 from gpusched_env.devices.compiled.layout import NONE, NOT_QUEUED, PREEMPTION, RETURNS, STREAMS
+from gpusched_env.devices.compiled.starting import recall
 from gpusched_env.devices.compiled.tiles import start_over
-from gpusched_env.devices.compiled.timing import arm_launch, arm_preemption, launch_s
-from gpusched_env.devices.compiled.timing import stop as stop_timer
+from gpusched_env.devices.compiled.timing import (
+    SLICER_TIMER,
+    arm_launch,
+    arm_preemption,
+    arm_slicer,
+    launch_timer,
+    stop,
+)
+from gpusched_env.devices.rules.world import log_turn
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.timing import save_us
 from gpusched_env.scheduling.commands import MODES
@@ -33,13 +62,13 @@ def begin_preemption(w, slot):
         arm_preemption(w, slot, w.now_ps + problem(w).drain_ack_ps, PREEMPTION)
         return
     x = context_of(w, launch.tenant)
-    settle(w, x)
+    settle_context(w, x)
     if flight.save_sms > 0:
-        stopped = stop(w, x, flight.grid, flight.save_first, flight.save_sms)
+        stopped = stop_blocks(w, x, flight.grid, flight.save_first, flight.save_sms)
     else:
         leave_queue(w, x, slot)
-        stopped = stop(w, x, flight.grid, 0, problem(w).sms)
-    settle(w, x)
+        stopped = stop_blocks(w, x, flight.grid, 0, problem(w).sms)
+    settle_context(w, x)
     if stopped == 0 and flight.save_sms > 0:
         end_partial_save(w, launch)
         return
@@ -79,11 +108,11 @@ def withdraw(w, slot):
     launch = launches(w, slot)
     flight = flight_of(w, launch)
     x = context_of(w, launch.tenant)
-    settle(w, x)
+    settle_context(w, x)
     leave_queue(w, x, slot)
     if grids(x, flight.grid).resident == 0:
         end_grid(w, x, grids(x, flight.grid))
-    settle(w, x)
+    settle_context(w, x)
 
 
 @called
@@ -93,7 +122,7 @@ def take_off(w, slot, keeps_progress):
     flight = flight_of(w, launch)
     x = context_of(w, launch.tenant)
     grid = grids(x, flight.grid)
-    settle(w, x)
+    settle_context(w, x)
     evict(w, x, flight.grid)
     if grid.tiled == 1 and not keeps_progress:
         start_over(w, slot)
@@ -102,7 +131,7 @@ def take_off(w, slot, keeps_progress):
     flight.saved_left = grid.saved_left if keeps_progress else 1.0
     remove_grid(w, x, grid)
     kernel_preempted(w, slot, keeps_progress)
-    settle(w, x)
+    settle_context(w, x)
 
 
 @called
@@ -114,18 +143,18 @@ def put_back(w, slot):
     launch = launches(w, slot)
     flight = flight_of(w, launch)
     x = context_of(w, launch.tenant)
-    settle(w, x)
+    settle_context(w, x)
     evict(w, x, flight.grid)
     suspend(x, flight.grid, RETURNS)
     flight.preemptions += 1
     arm_launch(w, slot, max(w.now_ps, readback_ps(w, slot)) + flight.dead_ps, STREAMS)
-    settle(w, x)
+    settle_context(w, x)
 
 
 @inlined
 def readback_ps(w, slot):
     """When the blocks that were saved earlier are read back; 0: none are being."""
-    timer = timers(w, launch_s(w, slot))
+    timer = timers(w, launch_timer(w, slot))
     return timer.at_ps if timer.place != NONE else 0
 
 
@@ -135,9 +164,9 @@ def requeue(w, slot):
     launch = launches(w, slot)
     x = context_of(w, launch.tenant)
     # A wave that was jumped over and ends now is followed by the next one of its grid: it ends before this comes back.
-    settle(w, x)
+    settle_context(w, x)
     enqueue(x, flight_of(w, launch).grid)
-    settle(w, x)
+    settle_context(w, x)
 
 
 @called
@@ -148,7 +177,7 @@ def leave_queue(w, x, slot):
     suspend(x, flight.grid, NOT_QUEUED)
     leave_channel(w, x, slot)
     flight.restore_ps = max(0, readback_ps(w, slot) - w.now_ps)
-    stop_timer(w, launch_s(w, slot))
+    stop(w, launch_timer(w, slot))
 
 
 @called
@@ -162,5 +191,50 @@ def suspend(x, number, queued):
             kept += 1
     if kept < x.queued:
         x.queued = kept
-        catch_up(x)
+        undo_jump(x)
         x.changed = 1
+
+
+@called
+def next_context(w, current):
+    """The next context after ``current`` that has work; :data:`NONE`: none."""
+    count = problem(w).tenants
+    for turn in range(1, count):
+        tenant = (current + turn) % count
+        if clients(w, tenant).kernels_launched > 0:
+            return tenant
+    return NONE
+
+
+@called
+def take_turns(w):
+    """The slicer looks whether the GPU should change hands."""
+    other = next_context(w, w.slicer_context)
+    w.slicer_lonely = other == NONE
+    if other != NONE:
+        if clients(w, w.slicer_context).kernels_launched == 0 or w.now_ps >= w.slice_end_ps:
+            deactivate(w, contexts(w, w.slicer_context))
+            w.slicer_switching = 1
+            log_turn(w, NONE)
+            w.slicer_context = other
+            arm_slicer(w, w.now_ps + problem(w).switch_ps)
+            return
+        arm_slicer(w, w.slice_end_ps)
+    w.slicer_asleep = 1
+
+
+@called
+def slicer_due(w):
+    """A switch is over, or: a kernel was launched or has left, or a slice has ended."""
+    if w.slicer_switching == 1:
+        w.slicer_switching = 0
+        log_turn(w, w.slicer_context)
+        activate(w, contexts(w, w.slicer_context))
+        w.slice_end_ps = w.now_ps + problem(w).slice_ps
+        take_turns(w)
+        return
+    w.slicer_asleep = 0
+    stop(w, SLICER_TIMER)
+    while w.slicer_lonely == 1 and w.slice_end_ps <= w.now_ps:
+        w.slice_end_ps += problem(w).slice_ps
+    take_turns(w)

@@ -5,10 +5,19 @@ Importing this module lets Numba compile the rules for an ``ENV`` record.
 
 from __future__ import annotations
 
-from gpusched_env.devices.compiled import forms, hosting, issuing, tiles, views  # noqa: F401 (rules read what hosts have)
-from gpusched_env.devices.compiled.access import clients, copies, flight_of, kernels, launches, ops, problem, tilings
+from gpusched_env.devices.compiled import hosting, issuing, tiles, views  # noqa: F401 (rules read what hosts have)
+from gpusched_env.devices.compiled.access import (
+    clients,
+    copies,
+    flight_of,
+    kernels,
+    launches,
+    on_records,
+    ops,
+    problem,
+    tilings,
+)
 from gpusched_env.devices.compiled.layout import NONE
-from gpusched_env.devices.compiled.overloading import on_records
 from gpusched_env.devices.compiled.slots import holds
 from gpusched_env.devices.rules import world
 from gpusched_env.hardware.clock import NEVER
@@ -52,12 +61,12 @@ def _may_synchronise(w, slot):
 
 @on_records(world.forms_of)
 def _forms_of(w, slot):
-    return forms.forms_of(w, slot)
+    return tiles.forms_of(w, slot)
 
 
 @on_records(world.form_of)
 def _form_of(w, identity, form):
-    return forms.form_of(w, identity, form)
+    return tiles.form_of(w, identity, form)
 
 
 @on_records(world.left_us)

@@ -14,7 +14,7 @@ from gpusched_env.devices.compiled.memory import HEADER, LINE, lines, placed
 from gpusched_env.devices.compiled.tables import ProblemTables, tile_pairs
 from gpusched_env.hardware.queues import queue_count
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.given import GIVEN
+from gpusched_env.scheduling.legality import COMMAND_RECORD
 from gpusched_env.scheduling.timeline import Detail
 
 JOBS: Final = 64
@@ -135,7 +135,7 @@ def allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     words, count = words_for(sizes.sms), class_count(sizes)
     shapes: dict[str, tuple[np.dtype[Any], int]] = {
         "env": (layout.ENV, 1),
-        "given": (GIVEN, 1),
+        "given": (COMMAND_RECORD, 1),
         "contexts": (layout.CONTEXT, sizes.contexts),
         "clients": (layout.CLIENT, sizes.tenants),
         "threads": (layout.THREAD, sizes.threads),

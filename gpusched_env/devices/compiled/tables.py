@@ -26,14 +26,13 @@ from gpusched_env.devices.compiled.layout import (
 from gpusched_env.devices.compiled.memory import in_lines
 from gpusched_env.devices.rules.numbers import kernel_numbers, problem_numbers, program_numbers
 from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.occupancy import BLOCK_DTYPE
 from gpusched_env.hardware.placement import sm_order
-from gpusched_env.hardware.records import BLOCK_DTYPE
 from gpusched_env.hardware.timing import state_bytes
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import ChildOp, HostOp, JobProgram, NodeOp
 from gpusched_env.scheduling.synchronising import NEEDS
-from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import KernelProfile
+from gpusched_env.workload.kernel import Kernel, KernelProfile
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
 
 Record = NDArray[np.void]

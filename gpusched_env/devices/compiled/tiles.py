@@ -1,6 +1,9 @@
-"""Kernels that are synchronised tile by tile: what their blocks wait for and post (:mod:`gpusched_env.hardware.tiles`).
+"""Kernels that are synchronised tile by tile, and kernels in another form:
 
-Rows of residents have the number of a block that stands for all that need and post the same, so that equal blocks, and
+with other tiles, or another number of slices.
+
+Rows of residents have the number of a block that stands for all that need and post the same, so that equal blocks,
+and
 SMs that hold them, stay together.
 """
 
@@ -11,6 +14,7 @@ from gpusched_env.devices.compiled.access import (
     classes,
     ended_slices,
     flight_of,
+    forms,
     grids,
     kernels,
     launches,
@@ -19,6 +23,7 @@ from gpusched_env.devices.compiled.access import (
     rows,
     saved_blocks,
     semaphores,
+    stream_rows,
     tilings,
 )
 from gpusched_env.devices.compiled.layout import NONE, PENDING
@@ -284,3 +289,23 @@ def next_saved(w, slot):
     if saved.count == 0:
         tiling.saved -= 1
     return saved
+
+
+@inlined
+def forms_of(w, slot):
+    """How many forms a pending launch may be given."""
+    launch = launches(w, slot)
+    kernel = kernels(w, launch.identity)
+    if kernel.forms == 0 or launch.flight != NONE or launch.identity != ops(w, launch.op).identity:
+        return 0
+    if launch.row != NONE and stream_rows(w, launch.row).windowed == 1:
+        return 0
+    if problem(w).tiled == 1 and (tilings(w, slot).policy != KERNEL or tilings(w, slot).posts != KERNEL):
+        return 0
+    return kernel.forms
+
+
+@inlined
+def form_of(w, identity, form):
+    """The identity of a kernel in another form."""
+    return forms(w, kernels(w, identity).first_form + form)

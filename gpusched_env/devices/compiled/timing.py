@@ -19,34 +19,34 @@ from gpusched_env.devices.compiled.layout import (
 )
 from gpusched_env.hardware.clock import NEVER
 
-SLICER_S = 0
+SLICER_TIMER = 0
 """Owner of the slicer's timer."""
 
 
 @inlined
-def arrivals_of(tenant):
+def arrival_timer(tenant):
     return 1 + tenant
 
 
 @inlined
-def deadlines_of(w, tenant):
+def deadline_timer(w, tenant):
     return 1 + problem(w).tenants + tenant
 
 
 @inlined
-def thread_s(w, k):
+def thread_timer(w, k):
     return 1 + 2 * problem(w).tenants + k
 
 
 @inlined
-def core_s(w, c):
+def core_timer(w, c):
     return 1 + 2 * problem(w).tenants + problem(w).host_threads + c
 
 
 @inlined
-def launch_s(w, slot):
+def launch_timer(w, slot):
     """Owner of a launch's own timer; the next one is that of its preemption. It has a flight."""
-    return core_s(w, problem(w).cores) + 2 * launches(w, slot).flight
+    return core_timer(w, problem(w).cores) + 2 * launches(w, slot).flight
 
 
 @inlined
@@ -124,35 +124,35 @@ def arm(w, owner, at_ps, order):
 @inlined
 def arm_launch(w, slot, at_ps, phase):
     """Set a launch's own timer."""
-    arm(w, launch_s(w, slot), at_ps, phase * PHASE + launches(w, slot).id)
+    arm(w, launch_timer(w, slot), at_ps, phase * PHASE + launches(w, slot).id)
 
 
 @inlined
 def arm_preemption(w, slot, at_ps, phase):
     """Set the timer of a launch's preemption."""
-    arm(w, launch_s(w, slot) + 1, at_ps, phase * PHASE + launches(w, slot).id)
+    arm(w, launch_timer(w, slot) + 1, at_ps, phase * PHASE + launches(w, slot).id)
 
 
 @inlined
 def arm_slicer(w, at_ps):
-    arm(w, SLICER_S, at_ps, SLICER * PHASE)
+    arm(w, SLICER_TIMER, at_ps, SLICER * PHASE)
 
 
 @inlined
 def arm_arrival(w, tenant, at_ps):
-    arm(w, arrivals_of(tenant), at_ps, ARRIVALS * PHASE + tenant)
+    arm(w, arrival_timer(tenant), at_ps, ARRIVALS * PHASE + tenant)
 
 
 @inlined
 def arm_deadline(w, tenant, at_ps):
-    arm(w, deadlines_of(w, tenant), at_ps, DEADLINES * PHASE + tenant)
+    arm(w, deadline_timer(w, tenant), at_ps, DEADLINES * PHASE + tenant)
 
 
 @inlined
 def arm_thread(w, k, at_ps):
-    arm(w, thread_s(w, k), at_ps, HOSTS * PHASE + k)
+    arm(w, thread_timer(w, k), at_ps, HOSTS * PHASE + k)
 
 
 @inlined
 def arm_core(w, c, at_ps):
-    arm(w, core_s(w, c), at_ps, CORES * PHASE + c)
+    arm(w, core_timer(w, c), at_ps, CORES * PHASE + c)

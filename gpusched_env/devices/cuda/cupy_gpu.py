@@ -17,20 +17,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.cuda.block_record import BlockRecord
-from gpusched_env.devices.cuda.clock import HostClock
-from gpusched_env.devices.cuda.copying import CopyBuffers
-from gpusched_env.devices.cuda.fit_cache import FitCache, cache_file
-from gpusched_env.devices.cuda.fitting import MEASURED, Fit, Stand, fitted, launched, stand_for
+from gpusched_env.devices.cuda.fitting import MEASURED, Fit, FitCache, StandIn, cache_file, fitted, launched, stand_for
 from gpusched_env.devices.cuda.gpu import Report, Work
-from gpusched_env.devices.cuda.launching import Call, Launcher, call
+from gpusched_env.devices.cuda.kernels import open_cupy, shared_numbers
+from gpusched_env.devices.cuda.launching import Call, HostClock, Launcher, call
 from gpusched_env.devices.cuda.library import Library
-from gpusched_env.devices.cuda.opening import open_cupy
-from gpusched_env.devices.cuda.partitions import Partitions
-from gpusched_env.devices.cuda.real_time.pieces import pieces_of, tables
-from gpusched_env.devices.cuda.real_time.tables import HANG_S, LOOK_S, REPORT_WORDS, Place, Tables
-from gpusched_env.devices.cuda.recalls import Recalls
-from gpusched_env.devices.cuda.shared import shared_numbers
+from gpusched_env.devices.cuda.real_time.tables import (
+    HANG_S,
+    LOOK_S,
+    REPORT_WORDS,
+    AddressRow,
+    Tables,
+    pieces_of,
+    tables,
+)
+from gpusched_env.devices.cuda.resources import BlockRecord, CopyBuffers, Partitions, Recalls
 from gpusched_env.errors import GpuError
 from gpusched_env.scenarios.adapting import with_kernels
 from gpusched_env.scenarios.problem import Problem
@@ -50,7 +51,7 @@ QueueKey = tuple[int, int, tuple[int, int] | None]
 
 
 @dataclass
-class Queue:
+class StreamQueue:
     """A stream at a priority, on all SMs or some."""
 
     stream: Any
@@ -94,8 +95,8 @@ class CupyGpu:
         """From when a tenant asks for it."""
         self._number = number
         self._partitions: Partitions | None = None
-        self._queues: dict[QueueKey, Queue] = {}
-        self._busy: dict[int, Queue] = {}
+        self._queues: dict[QueueKey, StreamQueue] = {}
+        self._busy: dict[int, StreamQueue] = {}
         """Those with work, by handle of the stream."""
         self._pool: dict[int, Any] = {}
         """Events, by slot."""
@@ -181,12 +182,12 @@ class CupyGpu:
         alone = {identity: kernel for identity, kernel in made.items() if (identity, "synthetic") not in self.fits}
         return with_kernels(problem, alone)
 
-    def _queue(self, key: QueueKey) -> Queue:
+    def _queue(self, key: QueueKey) -> StreamQueue:
         found = self._queues.get(key)
         if found is None:
             _, priority, sms = key
             stream = self._stream(priority, sms)
-            found = self._queues[key] = Queue(stream, int(stream.ptr))
+            found = self._queues[key] = StreamQueue(stream, int(stream.ptr))
         return found
 
     def _stream(self, priority: int, sms: tuple[int, int] | None) -> Any:
@@ -196,7 +197,7 @@ class CupyGpu:
             self._partitions = Partitions(self._number)
         return self._cp.cuda.Stream.from_external(self._partitions.stream(*sms, priority))
 
-    def _fit(self, stand: Stand, duration_us: float, gap_us: float) -> Fit[Stand]:
+    def _fit(self, stand: StandIn, duration_us: float, gap_us: float) -> Fit[StandIn]:
         """The stand-in that takes so long; measured once."""
         return self._fits.of(
             stand,
@@ -206,7 +207,7 @@ class CupyGpu:
             recallable=self._recalls is not None,
         )
 
-    def period_us(self, stand: Stand) -> float:
+    def period_us(self, stand: StandIn) -> float:
         """Median time between the ends of launches of a stand-in that follow each other in a stream, alone, us: its
         duration and the gap between two kernels."""
         ready = self._launcher.ready(stand)
@@ -371,7 +372,7 @@ class CupyGpu:
                 for priority in levels
             ]
             events = [int(self._event(slot).ptr) for slot in range(SLOTS)]
-        places = {Place.REPORTS: self._reports_at, Place.COUNTERS: self._counts_at}
+        places = {AddressRow.REPORTS: self._reports_at, AddressRow.COUNTERS: self._counts_at}
         return tables(pieces, graphs, self._mark, queues, events, places, self._reports)
 
     @property
@@ -454,7 +455,7 @@ class CupyGpu:
             launches = [queue.work[0][0] for queue in busy]
             raise GpuError(f"launches {launches[:5]} have neither started nor ended for {HANG_S:g} s")
 
-    def _idle(self, queue: Queue) -> bool:
+    def _idle(self, queue: StreamQueue) -> bool:
         """Whether nothing is left in a queue; tells a fault."""
         status = int(self._cp.cuda.runtime.streamQuery(queue.handle))
         if status not in (SUCCESS, NOT_READY):

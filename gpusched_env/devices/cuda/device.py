@@ -3,7 +3,7 @@
 Tenants' hosts, streams and the scheduler's side are those of the compiled device, whose time is the real one: host
 threads take the time of their recordings, and are late only where this process is. What a scheduler launches goes to
 the GPU at once, which keeps it waiting for what is before it (where preemption is offered not all of it goes at once:
-:mod:`~gpusched_env.devices.cuda.handing`); starts and ends are what the GPU reports. Deciding takes the time that it
+:mod:`~gpusched_env.devices.cuda.gpu`); starts and ends are what the GPU reports. Deciding takes the time that it
 takes (:attr:`RealDevice.decisions_us`), and so does handing over.
 """
 
@@ -18,14 +18,11 @@ import numpy as np
 from numba import types
 
 from gpusched_env.devices.compiled import layout
-from gpusched_env.devices.compiled.device import CompiledDevice
+from gpusched_env.devices.compiled.device import SENT_COLUMNS, CompiledDevice, take_sent
 from gpusched_env.devices.compiled.entry import empty_outbox
 from gpusched_env.devices.compiled.entry import report as tell
-from gpusched_env.devices.compiled.outbox import SENT_COLUMNS, take_sent
-from gpusched_env.devices.cuda.gpu import DrivenGpu, Gpu, Report, Work
-from gpusched_env.devices.cuda.handing import Handing
-from gpusched_env.devices.cuda.real_time.decider import Decider
-from gpusched_env.devices.cuda.real_time.run import IntervalRun
+from gpusched_env.devices.cuda.gpu import DrivenGpu, Gpu, RecallableQueue, Report, Work
+from gpusched_env.devices.cuda.real_time.run import Decider, IntervalRun
 from gpusched_env.devices.cuda.real_time.tables import COMMANDED, GOES_ON
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
@@ -34,7 +31,7 @@ from gpusched_env.scenarios.adapting import in_real_time
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Scenario
 from gpusched_env.scheduling.commands import Command, Preempt, Reject
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 
@@ -48,7 +45,7 @@ NOT_FROM_OUTSIDE = "tenants of a real GPU do not come and go from outside; those
 
 
 class RealDevice(CompiledDevice):
-    """One real GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`).
+    """One real GPU with its tenants (see :class:`gpusched_env.scheduling.contract.Device`).
 
     Its timeline has jobs, kernels, copies and decisions, and at the end the blocks of kernels that are not in graphs.
     Costs have jobs and makespan; nothing counts busy SMs, traffic and energy. Used in a ``with`` statement it gives the
@@ -58,7 +55,7 @@ class RealDevice(CompiledDevice):
     def __init__(self, gpu: Gpu) -> None:
         super().__init__()
         self._gpu = gpu
-        self._handing: Handing | None = None
+        self._handing: RecallableQueue | None = None
         """Where launches may be preempted."""
         self._slots: dict[int, int] = {}
         """Slots of the launches that were handed over, by id."""
@@ -104,7 +101,7 @@ class RealDevice(CompiledDevice):
         self._gpu.stop()
         self._blocks = record == "blocks"
         self._gpu.prepare(problem, blocks=self._blocks)
-        self._handing = Handing(self._gpu) if "preempt" in problem.scenario.commands else None
+        self._handing = RecallableQueue(self._gpu) if "preempt" in problem.scenario.commands else None
         self._slots.clear()
         self.decisions_us, self.launches_us, self.intervals_us = array("d"), array("d"), array("d")
         self._free_ps = 0
@@ -233,7 +230,7 @@ class RealDevice(CompiledDevice):
         """Hand over what was launched since, and call back what was preempted."""
         for sent in take_sent(self.arena, every=self._handing is not None):
             if sent.recalled:
-                cast("Handing", self._handing).recall(sent.launch)
+                cast("RecallableQueue", self._handing).recall(sent.launch)
                 continue
             self._slots[sent.launch] = sent.slot
             op = self.arena.operation(sent.op)

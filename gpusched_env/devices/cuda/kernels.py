@@ -1,16 +1,22 @@
-"""Compiling the kernels that stand for recorded ones: with as many registers, for a GPU that need not be there."""
+"""CuPy, memory that host and kernels share, and the compiler:
+
+it makes kernels with as many registers as recorded ones, for a GPU that need not be there.
+"""
 
 from __future__ import annotations
 
 import functools
 import struct
 from importlib import resources
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.errors import GpuError, InputError
 
 SOURCE: Final = "synthetic.cu"
-LEAST: Final = 14
+LEAST_REGISTERS: Final = 14
 """Fewest registers that the kernel takes besides its values (sm_90, CUDA 13)."""
 CHAINS: Final = (1, 2, 4, 8)
 """Multiply-adds of a thread that may be under way at once."""
@@ -66,7 +72,7 @@ def values_for(registers: int, chains: int, arch: str = "sm_90") -> int:
 
     The compiler takes some for itself, how many it does not tell before: found by compiling. At least ``chains``.
     """
-    values = max(chains, registers - LEAST)
+    values = max(chains, registers - LEAST_REGISTERS)
     while values > chains:
         excess = registers_of(cubin(values, chains, arch)) - registers
         if excess <= 0:
@@ -107,3 +113,29 @@ def _sections(code: bytes) -> dict[str, bytes]:
         # A section without bits in the file (.bss) has a size all the same.
         found[code[start : code.index(b"\0", start)].decode()] = code[head[4] : head[4] + head[5]]
     return found
+
+
+def open_cupy(work: str) -> Any:
+    """The module ``cupy``.
+
+    Args:
+        work: what needs it, for the error: ``a real GPU``.
+
+    Raises:
+        InputError: CuPy is not installed, or there is no GPU with a driver.
+    """
+    try:
+        import cupy
+    except ImportError:
+        raise InputError(f"{work} needs CuPy: install the extra, gpusched-env[gpu]") from None
+    if not cupy.is_available():
+        raise InputError(f"there is no NVIDIA GPU with its driver in this machine; {work} needs one")
+    return cupy
+
+
+def shared_numbers(cupy: Any, count: int) -> tuple[NDArray[np.uint64], int]:
+    """Zeros of 8 bytes, and the address that they have on both sides."""
+    memory = cupy.cuda.alloc_pinned_memory(8 * count)
+    array = np.frombuffer(memory, np.uint64, count)
+    array[:] = 0
+    return array, int(memory.ptr)

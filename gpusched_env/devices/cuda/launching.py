@@ -1,18 +1,19 @@
-"""Launching kernels of ``synthetic.cu`` through CuPy's driver calls, with as little host time as can be.
-
-What a launch is told stands ready in memory, so that only what differs from launch to launch is written.
+"""Launching kernels of ``synthetic.cu`` with as little host time as can be, and the two clocks in which host and GPU
+tell time.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import time
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.cuda.fitting import Stand
-from gpusched_env.devices.cuda.kernels import cubin, values_for
+from gpusched_env.devices.cuda.fitting import StandIn
+from gpusched_env.devices.cuda.kernels import cubin, shared_numbers, values_for
+from gpusched_env.errors import GpuError
 
 LINES: Final = 1 << 26
 """Of 16 bytes, of the buffer that kernels load from: a gigabyte, so that no cache holds what a launch reads."""
@@ -69,7 +70,7 @@ class Launcher:
         self._arch = arch
         self._modules: dict[tuple[int, int], Any] = {}
         self._functions: dict[tuple[int, int], Any] = {}
-        self._calls: dict[Stand, Call] = {}
+        self._calls: dict[StandIn, Call] = {}
         self._room: dict[int, int] = {}
         """Dynamic shared memory that a function may ask for, where it is more than by default."""
         self._buffer = cupy.zeros(LINES * 4, np.float32)
@@ -89,14 +90,14 @@ class Launcher:
             module.load(cubin(values, chains, self._arch))
         return self._modules[values, chains]
 
-    def ready(self, stand: Stand) -> Call:
+    def ready(self, stand: StandIn) -> Call:
         """A stand-in ready for launches; compiled and loaded the first time."""
         found = self._calls.get(stand)
         if found is None:
             found = self._calls[stand] = self._prepared(stand)
         return found
 
-    def _prepared(self, stand: Stand) -> Call:
+    def _prepared(self, stand: StandIn) -> Call:
         key = stand.registers, stand.chains
         if key not in self._functions:
             self._functions[key] = self._module(values_for(*key, self._arch), stand.chains).get_function("synthetic")
@@ -161,3 +162,66 @@ class Launcher:
         self._functions = {}
         self._modules = {}
         del self._buffer, self._sink
+
+
+ANSWERS: Final = 64
+"""How often the clocks are compared at a start; the quickest answer counts."""
+ANSWER_S: Final = 10.0
+"""An answer that takes longer does not come."""
+
+
+class HostClock:
+    """Time since a start, by the host's clock."""
+
+    def __init__(self, cupy: Any, launcher: Launcher) -> None:
+        self._cp, self._launcher = cupy, launcher
+        self._words, at = shared_numbers(cupy, 2)
+        self._flag = self._words.view(np.uint32)
+        self._places = [at, at + 8]
+        self.zero_ns = 0
+        """Time 0, by the host's clock."""
+        self.ahead_ns = 0
+        """How far the GPU's clock is ahead of the host's."""
+
+    def start(self) -> None:
+        """Compare the clocks, and begin with time 0."""
+        self.ahead_ns = self.compare()
+        self.zero_ns = time.perf_counter_ns()
+
+    def now_ps(self) -> int:
+        """Time since the start, picoseconds."""
+        return (time.perf_counter_ns() - self.zero_ns) * 1000
+
+    def ps(self, gpu_ns: Any) -> Any:
+        """Times of the GPU's clock, a number or an array, in picoseconds since the start; 0 before it."""
+        since_ns = gpu_ns - self.ahead_ns - self.zero_ns
+        return np.maximum(since_ns, 0) * 1000 if isinstance(since_ns, np.ndarray) else max(0, since_ns) * 1000
+
+    def compare(self) -> int:
+        """How far the GPU's clock is ahead of the host's, ns: in the middle of the quickest question and answer."""
+        stream = self.hold(ANSWERS)
+        best, ahead = 1 << 62, 0
+        for number in range(1, ANSWERS + 1):
+            self._words[1] = 0
+            asked = time.perf_counter_ns()
+            self._flag[0] = number
+            while not self._words[1]:
+                if time.perf_counter_ns() - asked > ANSWER_S * 1e9:
+                    raise GpuError(f"the GPU does not see memory of the host: no answer within {ANSWER_S:g} s")
+            answered = time.perf_counter_ns()
+            if answered - asked < best:
+                best, ahead = answered - asked, int(self._words[1]) - (asked + answered) // 2
+        stream.synchronize()
+        return ahead
+
+    def hold(self, times: int = 1) -> Any:
+        """A stream whose work waits behind a kernel, which answers with its time when the flag is raised, so often."""
+        self._flag[0] = self._words[1] = 0
+        stream = self._cp.cuda.Stream(non_blocking=True)
+        gate: Call = call(self._launcher.answer, 1, 1, 0, [*self._places, times])
+        self._launcher.launch(gate, stream.ptr)
+        return stream
+
+    def release(self) -> None:
+        """Raise the flag for the first time."""
+        self._flag[0] = 1

@@ -14,17 +14,13 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from gpusched_env.devices.cuda.clock import HostClock
-from gpusched_env.devices.cuda.cublas import Cublas
-from gpusched_env.devices.cuda.fit_cache import FitCache
-from gpusched_env.devices.cuda.fitting import MEASURED, NEAR, Fit, solved
-from gpusched_env.devices.cuda.launching import Launcher, call
-from gpusched_env.devices.cuda.shapes import Shape, shape_of
-from gpusched_env.devices.cuda.shared import shared_numbers
+from gpusched_env.devices.cuda.cublas import Cublas, LaunchShape, shape_of
+from gpusched_env.devices.cuda.fitting import MEASURED, NEAR, Fit, FitCache, solve_for_duration
+from gpusched_env.devices.cuda.kernels import shared_numbers
+from gpusched_env.devices.cuda.launching import HostClock, Launcher, call
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.tenant_program import TenantProgram
-from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import KernelProfile
+from gpusched_env.workload.kernel import Kernel, KernelProfile
 from gpusched_env.workload.workload import OpKind
 
 TILE: Final = 128
@@ -123,7 +119,7 @@ class Library:
         """Those of this problem: by kernel, scale, and whether outside a graph."""
         self._stands: dict[int, LibraryStand] = {}
         """Of this problem, by kernel."""
-        self._shapes: dict[LibraryStand, Shape] = {}
+        self._shapes: dict[LibraryStand, LaunchShape] = {}
         self._own: dict[Kernel, LibraryStand] = {}
         """The shortest stand-ins of kernels that :meth:`kernels` made."""
         self.streams: frozenset[int] = frozenset()
@@ -272,7 +268,9 @@ class Library:
         if least_us >= duration_us * (1.0 - NEAR):
             return Fit(first, least_us)
         guess = 1.0 + (duration_us - least_us) * self._size_per_us(first, duration_us + gap_us)
-        return solved(lambda size: replace(first, size=size), duration_us, measure, (1, least_us), round(guess))
+        return solve_for_duration(
+            lambda size: replace(first, size=size), duration_us, measure, (1, least_us), round(guess)
+        )
 
     def _size_per_us(self, first: LibraryStand, period_us: float) -> float:
         """By what was measured nearest to a period."""

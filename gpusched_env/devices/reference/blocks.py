@@ -1,15 +1,110 @@
-"""Thread blocks on SMs: what they hold, and the work that is left of them."""
+"""Resident kernels (grids), their thread blocks, the SMs that hold them, and how fast they progress.
+
+The order of sums is part of the rules, because the last bits of a sum hang on it: on an SM over cohorts in order of
+age, over SMs by kinds of equal traffic in order of demand and weight, each times its number.
+"""
 
 from __future__ import annotations
 
+import enum
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import InitVar, dataclass
 from typing import Any
 
-from gpusched_env.devices.reference.grid import Grid
+from gpusched_env.devices.reference.tiling import Tiling
 from gpusched_env.hardware.clock import NEVER, PS_PER_US
-from gpusched_env.hardware.placement import fit
+from gpusched_env.hardware.contention import (
+    NO_TRAFFIC,
+    NO_WARPS,
+    block_rate,
+    share_bandwidth,
+    share_slots,
+    slot_stretch,
+    throttle,
+    warps_on,
+    with_traffic,
+    with_warps,
+)
+from gpusched_env.hardware.occupancy import BlockNeeds
+from gpusched_env.hardware.placement import fit, within
+
+
+class Queueing(enum.Enum):
+    """Whether a grid hands out blocks."""
+
+    QUEUED = enum.auto()
+    DISPATCHED = enum.auto()
+    """All are handed out."""
+    RETURNING = enum.auto()
+    """Saved ones are read back."""
+    DRAINING = enum.auto()
+    """No more: it leaves when its resident blocks have ended."""
+    FROZEN = enum.auto()
+    """No more: its resident blocks are saved or killed."""
+
+
+@dataclass(eq=False)
+class Grid:
+    """A kernel among the resident ones of a context."""
+
+    needs: BlockNeeds
+    """What one block needs."""
+    scale: InitVar[float]
+    """Actual over profiled duration of this launch."""
+    waiting: int
+    """Blocks that are not handed out, saved ones included."""
+    priority: int
+    """Stream priority, lower is more urgent."""
+    partition: InitVar[tuple[int, int]]
+    """First SM rank and number of SMs that may hold its blocks."""
+    blocks: int
+    """Of the whole kernel."""
+    tiling: Tiling | None = None
+    """Where tiles are synchronised."""
+    saved: int = 0
+    """How many of :attr:`waiting` continue with :attr:`saved_left` of their work."""
+    saved_left: float = 1.0
+    id: int = -1
+    """Of its launch."""
+    serial: int = -1
+    """Number in order of becoming resident in its context."""
+    resident: int = 0
+    state: Queueing = Queueing.QUEUED
+    started: bool = False
+    """Whether a block has started."""
+
+    def __post_init__(self, scale: float, partition: tuple[int, int]) -> None:
+        self.latency_us = self.needs.latency_us * scale
+        self.dram_bytes = self.needs.dram_bytes * scale
+        self.log_idle = math.log1p(-self.needs.rho)
+        self.first, self.sms = partition
+
+    def share_sms(self, other: Grid, sms: int) -> bool:
+        """Whether the partitions of two grids have an SM in common."""
+        return within(other.first, self.first, self.sms, sms) or within(self.first, other.first, other.sms, sms)
+
+    def next_block(self, noise: float) -> tuple[int, float]:
+        """The number (-1: none) and the work of the next block that it hands out, one that never ran.
+
+        Args:
+            noise: how much more work it has than others.
+        """
+        if self.tiling is None:
+            return -1, 1.0 + noise
+        number = self.tiling.block_at(self.blocks - self.waiting)
+        return number, self.tiling.work(number, self.latency_us) + self.tiling.order_work(self.latency_us) + noise
+
+    def next_saved(self) -> tuple[int, float]:
+        """The number and what is left of the next saved one."""
+        return (-1, self.saved_left) if self.tiling is None else self.tiling.saved.pop(0)
+
+    @property
+    def over(self) -> bool:
+        """Whether it leaves: its blocks have ended, or it is drained."""
+        return self.resident == 0 and (self.waiting == 0 or self.state is Queueing.DRAINING)
 
 
 class Block:
@@ -154,3 +249,78 @@ class Sm:
     def next_ps(self) -> int:
         """When its next block ends or reaches its limit."""
         return min((block.end_ps for block in self.blocks), default=NEVER)
+
+
+class Rates:
+    """Sets the rates of all blocks of a context."""
+
+    def __init__(self, sms: list[Sm], physics: Any) -> None:
+        """``physics``: the fields of :data:`~gpusched_env.hardware.occupancy.GPU_DTYPE`."""
+        self._sms = sms
+        self._physics = physics
+        self._times_us: list[list[float]] = [[] for _ in sms]
+        """By SM, durations of its cohorts before memory throttling."""
+        self._asked = [NO_TRAFFIC for _ in sms]
+        """By SM, what it asks of DRAM at that pace."""
+        self.traffic = 0.0
+        """DRAM traffic, bytes/us."""
+        self.bandwidth = physics.dram_bytes_per_us
+        """That there is for all of it; cores of the CPU may take some."""
+
+    def update(self, now: int) -> None:
+        """New rates, where something has changed."""
+        for sm in self._sms:
+            for block in sm.blocks:
+                if block.held:
+                    block.find_limit()
+                    sm.changed |= not block.held
+            if sm.changed:
+                self._share_slots(sm)
+        level = self._share_bandwidth()
+        for sm in self._sms:
+            throttled = throttle(*self._asked[sm.rank], level)
+            for cohort, time_us in zip(sm.cohorts(), self._times_us[sm.rank], strict=True):
+                rate = block_rate(time_us, cohort[0].grid.dram_bytes, throttled)
+                for block in cohort:
+                    block.change_rate(rate if block.progresses else 0.0, now)
+            sm.changed = False
+
+    def _share_slots(self, sm: Sm) -> None:
+        """Durations of an SM's cohorts that share its issue slots, and its traffic at that pace."""
+        physics = self._physics
+        cohorts = [
+            (cohort[0].grid, len(cohort), warps_on(len(cohort), cohort[0].grid.needs.warps, physics.sub_partitions))
+            for cohort in sm.cohorts()
+            if cohort[0].progresses
+        ]
+        running = NO_WARPS
+        for grid, _, warps in cohorts:
+            running = with_warps(running, warps, grid.needs.rho, grid.log_idle)
+        sharing = share_slots(running, physics.issue, physics.oldest_first, physics.light_wait)
+        older, asked = NO_WARPS, NO_TRAFFIC
+        running_us = []
+        for grid, count, warps in cohorts:
+            rho, wait = grid.needs.rho, grid.needs.wait
+            time_us = grid.latency_us * slot_stretch(sharing, older, warps, rho, wait, grid.log_idle)
+            running_us.append(time_us)
+            older = with_warps(older, warps, rho, grid.log_idle)
+            asked = with_traffic(asked, count, warps, grid.dram_bytes, time_us)
+        self._asked[sm.rank] = asked
+        durations = iter(running_us)
+        self._times_us[sm.rank] = [
+            next(durations) if cohort[0].progresses else cohort[0].grid.latency_us for cohort in sm.cohorts()
+        ]
+
+    def _share_bandwidth(self) -> float:
+        """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up); sets the traffic."""
+        asking = Counter(asked for asked in self._asked if asked.demand > 0.0)
+        kinds = sorted(asking)
+        self.traffic, level = share_bandwidth(
+            [kind.demand for kind in kinds],
+            [kind.loading for kind in kinds],
+            [float(asking[kind]) for kind in kinds],
+            len(kinds),
+            self.bandwidth,
+            self._physics.dram_norm,
+        )
+        return level

@@ -1,25 +1,31 @@
-"""A context: tenants that share the GPU's SMs block by block, and the hardware queues in front of them."""
+"""What stands in front of the hardware:
+
+a context with its hardware queues and SMs, and the queues of the copy engines.
+"""
 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import deque
 
-from gpusched_env.devices.reference.blocks import Sm
-from gpusched_env.devices.reference.clock import Alarm, Phase
+import simpy
+from simpy.events import ProcessGenerator
+
+from gpusched_env.devices.reference.blocks import Grid, Rates, Sm
 from gpusched_env.devices.reference.dispatcher import Dispatcher, Residency
-from gpusched_env.devices.reference.grid import Grid
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.rates import Rates
-from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.streams import Streams
-from gpusched_env.devices.reference.world import World
+from gpusched_env.devices.reference.world import Alarm, Phase, Setting, World
 from gpusched_env.devices.rules import l2
-from gpusched_env.devices.rules.logs import RESIDENCY, add_row, log_kernel
+from gpusched_env.devices.rules.copies import ON_DEVICE, direction, engine_for
 from gpusched_env.devices.rules.meter import gpu_changed
+from gpusched_env.devices.rules.world import RESIDENCY, add_row, log_copy, log_kernel
+from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.occupancy import BlockNeeds
 from gpusched_env.hardware.placement import sm_order
 from gpusched_env.hardware.queues import held_ps
-from gpusched_env.hardware.records import BlockNeeds
+from gpusched_env.scenarios.program import ChildOp
 
 
 class Context:
@@ -101,7 +107,7 @@ class Context:
         while self._heads and len(self._resident) < self._slots:
             launch = self._heads.popleft()
             op = launch.op
-            scale = op.scale * l2.stretch(self._world, launch.tenant, launch.job.number, op.cold)
+            scale = op.scale * l2.cold_l2_factor(self._world, launch.tenant, launch.job.number, op.cold)
             launch.grid = Grid(
                 self._needs[op.identity], scale, launch.blocks, launch.priority, launch.partition, launch.whole,
                 launch.tiling, launch.saved, launch.saved_left, launch.id, next(self._serials),
@@ -165,7 +171,8 @@ class Context:
         self.touch()
         if grid.waiting == 0:
             log_kernel(self._world, launch)
-            l2.bring(self._world, launch.tenant, self._kernels[launch.identity].brought_bytes * launch.op.scale)
+            brought_bytes = self._kernels[launch.identity].brought_bytes * launch.op.scale
+            l2.note_l2_traffic(self._world, launch.tenant, brought_bytes)
             self._streams.ended(launch)
             return
         whole = launch.whole, 0, 1.0
@@ -202,3 +209,31 @@ def _taken(grids: list[Grid]) -> list[Grid]:
     found = sorted(grids, key=lambda grid: grid.id)
     grids.clear()
     return found
+
+
+class CopyEngines:
+    """Host-device copies queue for an engine; copies and memsets within the device run at once."""
+
+    def __init__(self, setting: Setting, world: World, streams: Streams) -> None:
+        self._world, self._streams = world, streams
+        self._clock = clock = setting.clock
+        self._engines = [simpy.Resource(clock), simpy.Resource(clock), simpy.Resource(clock, sys.maxsize)]
+
+    def submit(self, copy: Launch) -> None:
+        """A copy or memset is ready."""
+        self._clock.process(self._carry_out(copy))
+
+    def _carry_out(self, copy: Launch) -> ProcessGenerator:
+        assert not isinstance(copy.op, ChildOp)
+        way = direction(copy.kind)
+        engine = ON_DEVICE if way == ON_DEVICE else engine_for(self._world, way)
+        with self._engines[engine].request() as turn:
+            yield turn
+            yield copy.alarm.at(self._clock.now, Phase.COPY_STARTS, copy.id)
+            self._streams.started(copy)
+            yield copy.alarm.at(self._clock.now + to_ps(copy.op.device_us), Phase.COPY_ENDS, copy.id)
+        self._end(copy, way)
+
+    def _end(self, copy: Launch, way: int) -> None:
+        log_copy(self._world, way, copy)
+        self._streams.ended(copy)

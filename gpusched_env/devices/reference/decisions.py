@@ -1,19 +1,29 @@
-"""Carrying out a scheduler's commands: each costs host time, and takes effect when that is spent."""
+"""The scheduler's side of the reference device:
+
+carrying out commands, what views show, and the time integrals of an episode.
+
+Each command costs host time, and takes effect when that is spent.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, TypeVar
+
+import numpy as np
 
 from gpusched_env.devices.reference.context import Context
-from gpusched_env.devices.reference.launch import Launch, State
+from gpusched_env.devices.reference.launch import Launch, State, in_order
 from gpusched_env.devices.reference.preemption import Preemption
-from gpusched_env.devices.reference.setting import Setting
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.tiling import TilePair
-from gpusched_env.devices.reference.world import World
-from gpusched_env.devices.rules.logs import log_decision
-from gpusched_env.hardware.clock import NEVER, to_ps
+from gpusched_env.devices.reference.world import Clock, Setting, World
+from gpusched_env.devices.rules import rows
+from gpusched_env.devices.rules.world import log_decision
+from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps, to_us
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling import commands
 from gpusched_env.scheduling.commands import (
@@ -29,9 +39,19 @@ from gpusched_env.scheduling.commands import (
     TilePolicy,
     Wait,
 )
-from gpusched_env.scheduling.commands.partition import whole_or
+from gpusched_env.scheduling.commands.partition import range_or_all
 from gpusched_env.scheduling.commands.preempt import may_preempt
+from gpusched_env.scheduling.cores import CoreColumn, all_throttled_us, fill_cores
+from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.synchronising import held_slots, pair_of
+from gpusched_env.scheduling.view import (
+    DependencyColumn,
+    JobColumn,
+    PendingColumn,
+    RunningColumn,
+    TenantColumn,
+    ViewTable,
+)
 from gpusched_env.workload import host
 from gpusched_env.workload.cores.ticking import set_budget
 
@@ -83,7 +103,7 @@ class Decisions:
                 preemption.begin(mode, partition, self.busy_until_ps)
             case SetPartition(tenant, partition):
                 self._world.clients[tenant].partitioned_ps = now
-                self.partitions[tenant] = whole_or(partition, self._sms)
+                self.partitions[tenant] = range_or_all(partition, self._sms)
                 self._charge_change()
                 if self._begun:
                     host.delay(self._world, tenant, to_ps(self._problem.scenario.restart_us))
@@ -124,7 +144,7 @@ class Decisions:
         mask = self._problem.streams[launch.stream].mask if launch.stream >= 0 else None
         launch.partition = own = self.partitions[launch.tenant] if mask is None else mask
         if command.partition is not None:
-            launch.partition = whole_or(command.partition, self._sms)
+            launch.partition = range_or_all(command.partition, self._sms)
         if launch.partition != own:
             self._charge_change()
         self._begun = True
@@ -178,3 +198,97 @@ class Decisions:
                 producer = launch.tiling.awaits.producer.id
                 found.append(held_slots(launch.id, producer, launch.tiling.grid, blocks))
         return found
+
+
+C = TypeVar("C", bound=enum.IntEnum)
+
+
+class Viewed(Protocol):
+    """A device, as far as views show it."""
+
+    problem: Problem
+    clock: Clock
+    world: World
+    streams: Streams
+    decisions: Decisions
+    contexts: list[Context]
+
+
+def _shown(device: Viewed) -> list[Launch]:
+    """Pending launches within the look-ahead, tenant after tenant, oldest first."""
+    lookahead = device.problem.scenario.lookahead
+    found: list[Launch] = []
+    for tenant in range(len(device.problem.programs)):
+        mine = {launch for launch in device.streams.pending.values() if launch.tenant == tenant}
+        found += in_order(mine)[:lookahead]
+    return found
+
+
+def _launches(
+    device: Viewed, launches: Iterable[Launch], columns: type[C], fill: Callable[[World, Launch, Any], None]
+) -> ViewTable:
+    """A table with a row a launch."""
+    shown = list(launches)
+    array = np.empty((len(shown), len(columns)))
+    for launch, row in zip(shown, array, strict=True):
+        fill(device.world, launch, row)
+    return ViewTable(array, columns)
+
+
+def _whole(device: Viewed, count: int, columns: type[C], fill: Callable[[World, Any], object]) -> ViewTable:
+    """A table of ``count`` rows."""
+    array = np.empty((count, len(columns)))
+    fill(device.world, array)
+    return ViewTable(array, columns)
+
+
+def _jobs(device: Viewed) -> ViewTable:
+    count = sum(client.arrived - client.completed - client.rejected for client in device.world.clients)
+    return _whole(device, count, JobColumn, rows.list_jobs)
+
+
+def _dependencies(device: Viewed) -> ViewTable:
+    pairs = [(launch.id, other.id) for launch in _shown(device) for other in in_order(launch.waits)]
+    return ViewTable(np.array(pairs, np.float64).reshape(len(pairs), len(DependencyColumn)), DependencyColumn)
+
+
+def _occupancy(device: Viewed) -> float:
+    gpu = device.problem.gpu
+    threads = sum(sm.threads for context in device.contexts if context.active for sm in context.sms)
+    return threads / (gpu.sms * gpu.limits.threads)
+
+
+BUILDERS: Final[dict[str, Callable[[Viewed], Any]]] = {
+    "time_us": lambda d: to_us(d.clock.now),
+    "pending": lambda d: _launches(d, _shown(d), PendingColumn, rows.fill_pending),
+    "running": lambda d: _launches(d, d.streams.launched.values(), RunningColumn, rows.fill_running),
+    "tenants": lambda d: _whole(d, len(d.problem.programs), TenantColumn, rows.fill_tenants),
+    "jobs": _jobs,
+    "dependencies": _dependencies,
+    "cores": lambda d: _whole(d, len(d.world.cores), CoreColumn, fill_cores),
+    "sms": lambda d: d.problem.gpu.sms,
+    "busy_sms": lambda d: d.world.busy_sms,
+    "occupancy": _occupancy,
+    "dram": lambda d: d.world.traffic / d.problem.gpu.dram_bytes_per_us,
+    "horizon_us": lambda d: d.problem.scenario.horizon_us,
+}
+
+
+def costs_of(world: World) -> Costs:
+    """What the hosts' books and the meter say; when and how often they are read leaves no trace."""
+    costs, now = Costs(len(world.clients)), world.now_ps
+    costs.time_us = to_us(now)
+    for tenant, client in enumerate(world.clients):
+        costs.arrived[tenant] = client.arrived
+        costs.completed[tenant] = client.completed
+        costs.rejected[tenant] = client.rejected
+        costs.slo_misses[tenant] = client.slo_misses
+        jobs = client.arrived - client.completed - client.rejected
+        costs.jobs_us[tenant] = client.jobs_us + jobs * ((now - client.jobs_since_ps) / PS_PER_US)
+    elapsed_us = (now - world.gpu_since_ps) / PS_PER_US
+    costs.busy_sm_us = world.busy_sm_us + world.busy_sms * elapsed_us
+    costs.dram_bytes = world.dram_bytes + world.traffic * elapsed_us
+    costs.energy_j = world.energy_j + world.power_w * elapsed_us * 1e-6 + world.charged_energy_j
+    costs.makespan_us = to_us(min(now, world.done_ps)) + world.charged_makespan_us
+    costs.throttled_us = all_throttled_us(world)
+    return costs

@@ -1,31 +1,30 @@
-"""The reference device: hosts, streams, contexts and the decision epochs that tie them to a scheduler."""
+"""The reference device:
+
+hosts, streams, contexts and the decision epochs that tie them to a scheduler. A snapshot is the history of what was
+done to it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from gpusched_env.devices.reference.clock import Clock
-from gpusched_env.devices.reference.context import Context
-from gpusched_env.devices.reference.copies import CopyEngines
-from gpusched_env.devices.reference.costs import costs_of
-from gpusched_env.devices.reference.decisions import Decisions
-from gpusched_env.devices.reference.history import Came, History, Step, Went, stops
+from gpusched_env.devices.reference.context import Context, CopyEngines
+from gpusched_env.devices.reference.decisions import BUILDERS, Decisions, costs_of
 from gpusched_env.devices.reference.launch import Launch
-from gpusched_env.devices.reference.setting import Setting
-from gpusched_env.devices.reference.slicer import Slicer
+from gpusched_env.devices.reference.preemption import Slicer
 from gpusched_env.devices.reference.streams import Streams
-from gpusched_env.devices.reference.views import BUILDERS
-from gpusched_env.devices.reference.world import World
-from gpusched_env.devices.rules.deadlock import deadlock
+from gpusched_env.devices.reference.world import Clock, Setting, World
+from gpusched_env.devices.rules.rows import deadlock
 from gpusched_env.errors import GpuschedError, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.hardware.shared_memory import left_for_gpu
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.coming import check_loop, jobs_to_come, misplaced
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.costs import Costs
-from gpusched_env.scheduling.legality import any_legal, check
-from gpusched_env.scheduling.one_thread import OneThread, alone
+from gpusched_env.scheduling.contract import check_loop, jobs_to_come, presence_error
+from gpusched_env.scheduling.guards import OneThread, one_thread_at_a_time
+from gpusched_env.scheduling.legality import any_legal, check_command
+from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import View
@@ -34,8 +33,45 @@ from gpusched_env.workload.cores.ticking import begin_cores
 from gpusched_env.workload.workload import OpKind
 
 
+class TenantCame(NamedTuple):
+    """A tenant came from outside."""
+
+    at_ps: int
+    tenant: int
+    jobs: int | None
+
+
+class TenantWent(NamedTuple):
+    """A tenant was told to go."""
+
+    at_ps: int
+    tenant: int
+
+
+Step = Command | TenantCame | TenantWent
+
+
+class History(NamedTuple):
+    """An episode so far."""
+
+    problem: Problem
+    seed: int
+    record: Detail
+    steps: tuple[Step, ...]
+    stood_ps: int
+    """Where it stood still; :data:`NEVER`: a view was given."""
+
+
+def stop_times(steps: Sequence[Step], stood_ps: int) -> list[int]:
+    """Where the device stands still before each step and after the last: for whoever comes or goes next."""
+    found = [stood_ps]
+    for step in reversed(steps):
+        found.append(step.at_ps if isinstance(step, TenantCame | TenantWent) else found[-1])
+    return found[::-1]
+
+
 class ReferenceDevice(OneThread):
-    """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.device.Device`)."""
+    """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.contract.Device`)."""
 
     _stop_ps = NEVER
     _stands = False
@@ -44,7 +80,7 @@ class ReferenceDevice(OneThread):
     def __init__(self) -> None:
         self._showing = Showing(self, BUILDERS)
 
-    @alone
+    @one_thread_at_a_time
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
         """Start an episode and run to the first decision epoch (``None``: it ended before one)."""
         self.problem: Problem = problem
@@ -67,7 +103,7 @@ class ReferenceDevice(OneThread):
         self._slicer = Slicer(setting, self.world, self.streams, self.contexts) if sliced else None
         self.world.on_traffic = self._share_memory
         for tenant in range(len(problem.programs)):
-            host.begin(self.world, tenant)
+            host.begin_arrivals(self.world, tenant)
         begin_cores(self.world)
         return self.advance()
 
@@ -103,29 +139,29 @@ class ReferenceDevice(OneThread):
         """A snapshot at the present time, whether or not it is a decision epoch."""
         return complete_view(self, BUILDERS)
 
-    @alone
+    @one_thread_at_a_time
     def apply(self, command: Command) -> None:
         """Carry out one command; a refused one changes nothing.
 
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        legal = check(command, self._showing, self.problem, self.streams.operation_of)
+        legal = check_command(command, self._showing, self.problem, self.streams.operation_of)
         self.decisions.carry_out(legal)
         self._note(legal)
 
-    @alone
+    @one_thread_at_a_time
     def come(self, tenant: int, jobs: int | None = None) -> None:
         """A tenant comes from outside.
 
         Raises:
             IllegalCommand: it may not.
         """
-        if not host.come(self.world, tenant, jobs_to_come(self.problem, tenant, jobs)):
-            raise misplaced(self.problem, tenant, "come")
-        self._note(Came(self.clock.now, tenant, jobs))
+        if not host.start_closed_loop(self.world, tenant, jobs_to_come(self.problem, tenant, jobs)):
+            raise presence_error(self.problem, tenant, "come")
+        self._note(TenantCame(self.clock.now, tenant, jobs))
 
-    @alone
+    @one_thread_at_a_time
     def go(self, tenant: int) -> None:
         """A tenant sends nothing any more.
 
@@ -133,16 +169,16 @@ class ReferenceDevice(OneThread):
             IllegalCommand: it may not.
         """
         check_loop(self.problem, tenant, "go")
-        if not host.go(self.world, tenant):
-            raise misplaced(self.problem, tenant, "go")
-        self._note(Went(self.clock.now, tenant))
+        if not host.stop_closed_loop(self.world, tenant):
+            raise presence_error(self.problem, tenant, "go")
+        self._note(TenantWent(self.clock.now, tenant))
 
     def _note(self, step: Step) -> None:
         self._showing.change()
         if self._history is not None:
             self._history.append(step)
 
-    @alone
+    @one_thread_at_a_time
     def advance(self) -> View | None:
         """The view for the next decision, or ``None`` at the end of the episode."""
         clock, decisions, world = self.clock, self.decisions, self.world
@@ -233,7 +269,7 @@ class ReferenceDevice(OneThread):
         stood_ps = self.clock.now if self._stands else NEVER
         return History(self.problem, self._seed, self.timeline.detail, tuple(self._history), stood_ps)
 
-    @alone
+    @one_thread_at_a_time
     def restore(self, snapshot: History) -> View | None:
         """Return to a snapshot exactly, by replaying it; costs as much as the episode up to there."""
         given: Any = snapshot
@@ -250,13 +286,13 @@ class ReferenceDevice(OneThread):
 
     def _replay(self, snapshot: History) -> View | None:
         """Once more; what it gives at the end."""
-        self._stop_ps, *later_ps = stops(snapshot.steps, snapshot.stood_ps)
+        self._stop_ps, *later_ps = stop_times(snapshot.steps, snapshot.stood_ps)
         view = self.reset(snapshot.problem, snapshot.seed, record=snapshot.record, snapshots=True)
         for step, self._stop_ps in zip(snapshot.steps, later_ps, strict=True):
             match step:
-                case Came(_, tenant, jobs):
+                case TenantCame(_, tenant, jobs):
                     self.come(tenant, jobs)
-                case Went(_, tenant):
+                case TenantWent(_, tenant):
                     self.go(tenant)
                 case _:
                     self.apply(step)

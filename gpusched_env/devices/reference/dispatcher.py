@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpusched_env.devices.reference.blocks import Block, Sm
-from gpusched_env.devices.reference.grid import Grid, Queueing
+from gpusched_env.devices.reference.blocks import Block, Grid, Queueing, Sm
 from gpusched_env.hardware.placement import block_noise, within
 
 

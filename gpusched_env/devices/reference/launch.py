@@ -1,19 +1,24 @@
-"""One launch: a kernel, copy or graph on its way from its issue to its end."""
+"""One launch on its way from its issue to its end, the lines that launches stand in, and those that the GPU makes
+itself: the streams of programs, the scheduler's own streams for a window, the nodes of a graph and the children
+of a kernel.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
+from typing import Protocol
 
-from gpusched_env.devices.reference.clock import Alarm, Clock, Phase
-from gpusched_env.devices.reference.grid import Grid
+from gpusched_env.devices.reference.blocks import Grid
 from gpusched_env.devices.reference.tiling import Tiling
-from gpusched_env.hardware.clock import NEVER
+from gpusched_env.devices.reference.world import Alarm, Clock, Phase, Setting
+from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
 from gpusched_env.scheduling.synchronising import NEEDS
-from gpusched_env.workload.host.objects import Job
+from gpusched_env.workload.host.states import Job
 from gpusched_env.workload.workload import OpKind
 
 
@@ -201,3 +206,153 @@ class Launch:
 def in_order(launches: set[Launch]) -> list[Launch]:
     """Launches in order of id."""
     return sorted(launches, key=lambda launch: launch.id)
+
+
+class Lines:
+    """By stream of a program: its unfinished launches, in order of issue."""
+
+    def __init__(self) -> None:
+        self._lines: defaultdict[int, list[Launch]] = defaultdict(list)
+
+    def join(self, launch: Launch) -> None:
+        """A launch is issued: it waits for the one before it."""
+        line = self._lines[launch.row]
+        if line:
+            launch.wait_for(line[-1])
+        line.append(launch)
+
+    def leave(self, launch: Launch) -> None:
+        """A launch has finished or vanished: the one behind it is behind the one before it, if there is one."""
+        line = self._lines[launch.row]
+        place = line.index(launch)
+        del line[place]
+        if 0 < place < len(line):
+            line[place].wait_for(line[place - 1])
+
+    def follows(self, launch: Launch, before: Launch) -> bool:
+        """Whether a launch waits for an unfinished one anyway: it comes before it in its program's stream."""
+        both = isinstance(launch.op, HostOp) and isinstance(before.op, HostOp)
+        return both and launch.row == before.row and self._lines[launch.row][0] is not launch
+
+
+class OwnStream:
+    """A stream of the scheduler's."""
+
+    def __init__(self) -> None:
+        self.line: deque[Launch] = deque()
+        """What was launched into it and has not ended, in order."""
+        self.in_flight = 0
+        """Launches from when they are launched until they are known to have ended."""
+        self.thread_ps = 0
+        """When the thread that launches them has launched the last one."""
+
+
+class OwnStreams:
+    """All of them, by row; without a window nothing uses them so."""
+
+    def __init__(self, setting: Setting) -> None:
+        problem = setting.problem
+        self._setting = setting
+        self._depth = 1 if problem.window is None else problem.window.depth
+        self._streams = {row: OwnStream() for row, stream in enumerate(problem.streams) if stream.tenant < 0}
+
+    def stream_for(self, launch: Launch) -> int:
+        """The one that takes a pending launch: its own again; that of all that it waits for; of those with room the one
+        with the least in flight. -1: none does."""
+        if launch.preempted:
+            return launch.stream
+        rows = [row for row, stream in self._streams.items() if stream.in_flight < self._depth]
+        if launch.waits:
+            taken = {other.stream for other in launch.waits if other.state is not State.PENDING}
+            pending = any(other.state is State.PENDING for other in launch.waits)
+            rows = [row for row in rows if {row} == taken and not pending]
+        return min(rows, key=lambda row: self._streams[row].in_flight, default=-1)
+
+    def behind(self, launch: Launch) -> tuple[float, float, int]:
+        """Of a pending launch of a window: profiled time left of what it would be behind in its stream, and of those
+        of them that are behind all that it waits for, and how many pending launches wait for it; 0 of others."""
+        if not launch.windowed:
+            return 0.0, 0.0, 0
+        row = self.stream_for(launch) if not launch.preempted else -1
+        line = self._streams[row].line if row >= 0 else ()
+        left_us = between_us = 0.0
+        is_between = True
+        for before in reversed(line):
+            is_between = is_between and before not in launch.waits
+            known = self._setting.problem.knowledge.kernels[before.op.identity]
+            # Never measured: NaN, which is no more than 0.
+            left_us += max(0.0, known.duration_us - before.elapsed_ps(self._setting.clock.now) / PS_PER_US)
+            between_us = left_us if is_between else between_us
+        return left_us, between_us, sum(other.state is State.PENDING for other in launch.waiters)
+
+    def join(self, launch: Launch) -> None:
+        """A launch waits for the end of the one before it in its stream, and with it for all it has to."""
+        for other in launch.waits:
+            other.waiters.remove(launch)
+        launch.waits.clear()
+        stream = self._streams[launch.stream]
+        stream.in_flight += 1
+        if stream.line:
+            launch.wait_for(stream.line[-1])
+        stream.line.append(launch)
+
+    def launched_ps(self, launch: Launch, at_ps: int, latency_ps: int) -> int:
+        """When the thread of its stream, free from ``at_ps`` on at the earliest, has launched it."""
+        stream = self._streams[launch.stream]
+        stream.thread_ps = max(at_ps, stream.thread_ps) + latency_ps
+        return stream.thread_ps
+
+    def leave(self, launch: Launch) -> Launch | None:
+        """The first launch of its stream has ended, or has vanished; returns the next, which waits for it no more."""
+        line = self._streams[launch.stream].line
+        line.popleft()
+        if not line:
+            return None
+        launch.waiters.remove(line[0])
+        return line[0]
+
+    def finish(self, launch: Launch) -> None:
+        """The end of a launch is known."""
+        self._streams[launch.stream].in_flight -= 1
+
+
+class LaunchMaker(Protocol):
+    """Makes a launch with the next id."""
+
+    def __call__(self, op: NodeOp | ChildOp, tenant: int, job: Job, parent: Launch) -> Launch: ...
+
+
+class Offspring:
+    """A launch with offspring has finished when they have."""
+
+    def __init__(self, setting: Setting, new: LaunchMaker, issue: Callable[[Launch], None]) -> None:
+        """``issue``: called with a child when its launch call on the device has taken effect."""
+        self._clock, self._new, self._issue = setting.clock, new, issue
+        timing = setting.problem.gpu.timing
+        self._gap_ps, self._child_ps = to_ps(timing.graph_gap_us), to_ps(timing.child_launch_us)
+
+    def make_nodes(self, graph: Launch) -> list[Launch]:
+        """The nodes of a graph that is ready become launches that wait for each other, in its stream."""
+        assert isinstance(graph.op, HostOp)
+        for op in graph.op.nodes:
+            node = self._new(op, graph.tenant, graph.job, graph)
+            node.state = State.LAUNCHED
+            node.stream, node.priority, node.partition = graph.stream, graph.priority, graph.partition
+            node.branch, node.gap_ps = op.branch, self._gap_ps
+            node.issued_ps, node.launched_ps, node.ready_ps = graph.issued_ps, graph.launched_ps, self._clock.now
+            for before in op.after:
+                node.wait_for(graph.nodes[before])
+            graph.nodes.append(node)
+        graph.emptied = True
+        graph.parts = len(graph.nodes)
+        return graph.nodes
+
+    def launch_children(self, kernel: Launch) -> None:
+        """A kernel has started for the first time: it launches its children."""
+        if not isinstance(kernel.op, HostOp):
+            return
+        for op in kernel.op.children:
+            child = self._new(op, kernel.tenant, kernel.job, kernel)
+            child.state = State.COMING
+            kernel.parts += 1
+            child.set_off(self._clock.now + self._child_ps, Phase.READY, self._issue)

@@ -7,19 +7,14 @@ import math
 from dataclasses import replace
 from typing import Protocol
 
-from gpusched_env.devices.reference.clock import Phase
-from gpusched_env.devices.reference.launch import Launch, State, in_order
-from gpusched_env.devices.reference.lines import Lines
-from gpusched_env.devices.reference.offspring import Offspring
-from gpusched_env.devices.reference.setting import Setting
+from gpusched_env.devices.reference.launch import Launch, Lines, Offspring, OwnStreams, State, in_order
 from gpusched_env.devices.reference.tiling import TilePair, Tiling, synchronise
-from gpusched_env.devices.reference.windows import OwnStreams
-from gpusched_env.devices.reference.world import World
+from gpusched_env.devices.reference.world import Phase, Setting, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
 from gpusched_env.scheduling.commands import TileOrder
 from gpusched_env.workload import host
-from gpusched_env.workload.host.objects import Job
+from gpusched_env.workload.host.states import Job
 from gpusched_env.workload.workload import OpKind
 
 

@@ -1,30 +1,152 @@
-"""The world that texts of both devices work on (hosts, cores, rules, commands), as plain objects."""
+"""The clock of an episode, what all parts of the device share, and the world that texts of both devices work on, as
+plain objects.
+
+SimPy's key of an event is (time, priority, number). Events here have their phase and the entity that they belong to
+in
+the priority; so what an event causes at the same instant takes its place among what is due then. What has a life of
+its
+own from one time to the next (a copy, a preemption, the slicer) is a SimPy process; what others set anew at any time
+(the SMs, launches in streams, hosts) is a callback.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import simpy
+from simpy.core import SimTime
+from simpy.events import NORMAL, Event, EventPriority
 
-from gpusched_env.devices.reference.clock import Alarm, Phase
-from gpusched_env.devices.reference.setting import Setting
-from gpusched_env.devices.rules import logs
+from gpusched_env.devices.rules import world as logs
 from gpusched_env.devices.rules.numbers import kernel_numbers, problem_numbers, program_numbers
 from gpusched_env.hardware.clock import NEVER, PS_PER_US
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import HostOp
-from gpusched_env.scheduling.timeline import DETAILS
+from gpusched_env.scheduling.timeline import DETAILS, Timeline
 from gpusched_env.workload import host
-from gpusched_env.workload.arrivals import MOST_JOBS, too_many_jobs
-from gpusched_env.workload.cores.objects import core_tables
-from gpusched_env.workload.cores.ticking import core_due, place_host
-from gpusched_env.workload.host.objects import Client, Job, JobOps, Mark, StreamBooks, Thread
+from gpusched_env.workload.cores.ticking import core_due, core_tables, place_host
+from gpusched_env.workload.host.states import HostClient, Job, JobOps, Mark, StreamBooks, Thread
+from gpusched_env.workload.tenant import MOST_JOBS, too_many_jobs
 from gpusched_env.workload.workload import DEVICE_OPS
 
 if TYPE_CHECKING:
     from gpusched_env.devices.reference.decisions import Decisions
     from gpusched_env.devices.reference.streams import Streams
+
+
+class Phase(enum.IntEnum):
+    """What happens first at one instant; within a phase by entity."""
+
+    SMS = 1
+    """Entity: context."""
+    SLICER = 2
+    PREEMPTION_OVER = 3
+    """A drain is acknowledged, a save or reset is over, a synchronisation has returned. Entity, here and for copies and
+    launches: launch."""
+    COPY_ENDS = 4
+    COPY_STARTS = 5
+    READY = 6
+    """A launch is ready, its saved blocks are back, or a child is issued."""
+    ARRIVAL = 7
+    """Entity: tenant."""
+    HOST = 8
+    """Entity: host thread."""
+    DEADLINE = 9
+    """Entity: tenant."""
+    PREEMPTION_BEGINS = 10
+    """Entity: launch."""
+    CORE = 11
+    """Entity: core of the CPU."""
+
+
+ENTITIES = 1 << 48
+"""Bound on the numbers of entities."""
+
+
+class Due(simpy.Timeout):
+    """What is due for an entity at a time, in its place at that instant; the past is the present."""
+
+    def __init__(self, clock: Clock, at_ps: int, phase: Phase, entity: int) -> None:
+        self.phase = phase
+        self.priority = EventPriority(phase * ENTITIES + entity)
+        super().__init__(clock, max(0, at_ps - clock.now))
+
+
+class Clock(simpy.Environment):
+    """SimPy's environment with times that are whole picoseconds.
+
+    What SimPy schedules by itself (a process begins, a resource is granted) comes before all phases.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alarms: set[Alarm] = set()
+        """Those that are set: without any, nothing happens any more. SimPy's queue also holds what was called off."""
+
+    @property
+    def now(self) -> int:
+        return int(super().now)
+
+    def schedule(self, event: Event, priority: EventPriority = NORMAL, delay: SimTime = 0) -> None:
+        """Put an event into the queue, one that is due with its own priority."""
+        super().schedule(event, event.priority if isinstance(event, Due) else priority, delay)
+
+    def finish_present(self) -> None:
+        """Process all events at the present time, those that they cause included."""
+        while self.peek() <= self.now:
+            self.step()
+
+
+class Alarm:
+    """Something that an entity has due: one event at a time, which may be set anew or stopped."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._event: Event | None = None
+
+    def at(self, at_ps: int, phase: Phase, entity: int) -> Event:
+        """The event for a process to wait for; what was set before is stopped."""
+        self.stop()
+        self._event = event = Due(self._clock, at_ps, phase, entity)
+        event.callbacks.append(self._happens)
+        self._clock.alarms.add(self)
+        return event
+
+    def set(self, at_ps: int, phase: Phase, entity: int, callback: Callable[[], object]) -> None:
+        """Call ``callback`` at ``at_ps`` and not when it was set to before; :data:`NEVER`: not at all."""
+        if at_ps >= NEVER:
+            self.stop()
+            return
+
+        def call(_: Event) -> None:
+            callback()
+
+        self.at(at_ps, phase, entity).callbacks.append(call)
+
+    def _happens(self, _: Event) -> None:
+        self._event = None
+        self._clock.alarms.discard(self)
+
+    def stop(self) -> None:
+        """Nothing tells that it was set: no callback is called, a process that waits for it ends there."""
+        if self._event is not None:
+            self._event.callbacks.clear()
+            self._event = None
+            self._clock.alarms.discard(self)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Problem, clock and timeline of an episode."""
+
+    problem: Problem
+    clock: Clock
+    timeline: Timeline
 
 
 class World:
@@ -68,7 +190,7 @@ class World:
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
         self.variants: list[list[JobOps]] = []
-        self.clients: list[Client] = []
+        self.clients: list[HostClient] = []
         self.threads: list[Thread] = []
         self.marks: list[list[Mark]] = []
         for tenant, program in enumerate(problem.programs):
@@ -79,7 +201,7 @@ class World:
                 device_ops = sum(op.kind in DEVICE_OPS for op in job)
                 self.variants[-1].append(JobOps(len(self.ops), device_ops, job.marks, (*job.threads, *idle), *size))
                 self.ops += job
-            self.clients.append(Client(threads, len(self.threads)))
+            self.clients.append(HostClient(threads, len(self.threads)))
             self.threads += [Thread(tenant) for _ in range(threads)]
             self.marks.append([Mark() for _ in range(max(variant.marks for variant in program.variants))])
         self.factors = [program.host_spread for program in problem.programs]

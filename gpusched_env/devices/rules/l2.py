@@ -8,12 +8,12 @@ resident; ``missing``, the share of its data that this job does not find any mor
 from __future__ import annotations
 
 from gpusched_env.compiling import procedure
-from gpusched_env.hardware.l2 import missing
+from gpusched_env.hardware.l2 import l2_share_lost
 from gpusched_env.workload.host.world import client, program, rules
 
 
 @procedure
-def stretch(w, tenant, number, cold):
+def cold_l2_factor(w, tenant, number, cold):
     """How much longer a kernel takes that becomes resident now than in a warm L2, as a factor.
 
     All kernels of a job find what was left when its first one became resident: whoever ran meanwhile ran between the
@@ -30,14 +30,14 @@ def stretch(w, tenant, number, cold):
         others = w.brought_bytes - c.brought_bytes
         c.missing = 1.0
         if c.l2_job >= 0:
-            c.missing = missing(rules(w).l2_bytes, program(w, tenant).footprint_bytes, others - c.seen_bytes)
+            c.missing = l2_share_lost(rules(w).l2_bytes, program(w, tenant).footprint_bytes, others - c.seen_bytes)
         c.seen_bytes = others
         c.l2_job = number
     return 1.0 + cold * c.missing
 
 
 @procedure
-def bring(w, tenant, profiled_bytes):
+def note_l2_traffic(w, tenant, profiled_bytes):
     """A kernel has ended: what it read and wrote has passed the L2, by its profile ``profiled_bytes``."""
     if rules(w).l2_bytes > 0.0:
         c = client(w, tenant)

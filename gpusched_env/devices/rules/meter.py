@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gpusched_env.compiling import procedure
-from gpusched_env.devices.rules.logs import log_sms
+from gpusched_env.devices.rules.world import log_sms
 from gpusched_env.hardware.power import power_w
 from gpusched_env.workload.host.world import rules
 

@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 from gpusched_env.hardware.clock import to_ps
+from gpusched_env.hardware.occupancy import gpu_record
 from gpusched_env.hardware.power import board_power_w
 from gpusched_env.hardware.queues import queue_count
-from gpusched_env.hardware.records import gpu_record
 from gpusched_env.scenarios.knowledge import KernelKnowledge, TenantKnowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.tenant_program import TenantProgram

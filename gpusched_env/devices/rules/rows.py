@@ -1,10 +1,10 @@
-"""Rows of the tables of a :class:`~gpusched_env.scheduling.view.View`: what they say of launches, tenants and jobs.
-
-Each of these functions writes every column of its rows.
+"""What devices show: rows of the tables of a :class:`~gpusched_env.scheduling.view.View`, and the error where
+nothing can happen any more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -33,12 +33,14 @@ from gpusched_env.devices.rules.world import (
     tiling,
     was_preempted,
 )
+from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.hardware.tiles import KERNEL
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.preempt import may_preempt
 from gpusched_env.scheduling.legality import show_tenant
-from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn
-from gpusched_env.workload.host import GONE, NOBODY, oldest_unanswered, rejectable
+from gpusched_env.scheduling.view import JobColumn, PendingColumn, RunningColumn, TenantColumn, View
+from gpusched_env.workload.host import HAS_LEFT, NO_JOB, oldest_unanswered, rejectable
 from gpusched_env.workload.host.world import client, job, program, rules
 
 FORM_WIDTH: Final = int(PendingColumn.FORM2_US - PendingColumn.FORM1_US)
@@ -169,7 +171,7 @@ def fill_tenants(w, out):
         row[TenantColumn.KERNELS_PENDING] = pending
         row[TenantColumn.KERNELS_LAUNCHED] = launched
         oldest = oldest_unanswered(w, tenant)
-        row[TenantColumn.OLDEST_ARRIVED_US] = to_us(job(w, tenant, oldest).arrived_ps) if oldest != NOBODY else np.inf
+        row[TenantColumn.OLDEST_ARRIVED_US] = to_us(job(w, tenant, oldest).arrived_ps) if oldest != NO_JOB else np.inf
         row[TenantColumn.LAST_TURNAROUND_US] = c.last_turnaround_us
         row[TenantColumn.MEAN_TURNAROUND_US] = c.mean_turnaround_us
         first, sms = partition_of(w, tenant)
@@ -189,7 +191,7 @@ def list_jobs(w, out):
         c = client(w, tenant)
         for number in range(c.first, c.arrived):
             j = job(w, tenant, number)
-            if j.state == GONE:
+            if j.state == HAS_LEFT:
                 continue
             if rows < out.shape[0]:
                 out[rows, JobColumn.TENANT] = tenant
@@ -201,3 +203,24 @@ def list_jobs(w, out):
                 out[rows, JobColumn.REJECTABLE] = 1.0 if rejectable(w, tenant, number) else 0.0
             rows += 1
     return rows
+
+
+def deadlock(problem: Problem, view: View, outstanding: Iterable[int], held: Iterable[str]) -> DeadlockError:
+    """The error that says what waits for what.
+
+    Args:
+        outstanding: by tenant, operations of its hosts that have not finished.
+        held: whose blocks wait for tiles of another (:func:`gpusched_env.scheduling.synchronising.held_slots`).
+    """
+    pending, waiting = view.pending, []
+    for tenant, (its_program, count) in enumerate(zip(problem.programs, outstanding, strict=True)):
+        if count:
+            kernels = pending.id[pending.tenant == tenant].astype(int).tolist()[:3]
+            waiting.append(
+                f"tenant {its_program.tenant.name}: {count} operations unfinished, "
+                + (f"kernels {kernels} wait for a launch" if kernels else "none waits for the scheduler")
+            )
+    blocked = view.running.id.astype(int).tolist()[:5]
+    if blocked:
+        waiting.append(f"launched but unfinished: {blocked}")
+    return DeadlockError(f"nothing can happen any more at {view.time_us:.3f} us: {'; '.join([*waiting, *held])}")

@@ -1,19 +1,30 @@
-"""Problems of dynamic parallelism: an application whose threads may launch kernels, on a GPU."""
+"""Problems of dynamic parallelism:
+
+an application whose threads may launch kernels, on a GPU; and how its program is compiled: thresholding, coarsening
+and aggregation (Olabi et al., CGO 2022).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
-from gpusched_env.errors import InputError
-from gpusched_env.games.child_launches.hardware.launch_costs import LaunchCosts
-from gpusched_env.games.child_launches.hardware.warp_machine import SPAWN_KEPLER, LoopBody, LoopCosts, WarpMachine
-from gpusched_env.games.child_launches.workload.bodies import body_of
-from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, Threads
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.games.child_launches.hardware.warp_machine import (
+    SPAWN_KEPLER,
+    LaunchCosts,
+    LoopBody,
+    LoopCosts,
+    WarpMachine,
+)
+from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, Threads, body_of
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint
 
 Ints = NDArray[np.int64]
@@ -218,3 +229,45 @@ def _flat(problem: LaunchProblem) -> LaunchTables:
     parts["first_request"].append(np.array([requests]))
     empty = np.zeros(0, np.int64)
     return LaunchTables(kernels, **{name: np.concatenate([empty, *arrays]) for name, arrays in parts.items()})
+
+
+FLAT: Final = 1 << 40
+"""A threshold that no work is above: the program launches nothing, and does not ask."""
+
+
+class Transformations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a compiler makes of a program before it runs; by default nothing."""
+
+    threshold: Annotated[int, Meta(ge=0)] | None = None
+    """In place of the program's own, serial iterations."""
+    coarsening: Annotated[int, Meta(ge=1)] = 1
+    """Blocks of a child whose work one block does, where the child's threads launch nothing."""
+    aggregated: bool = False
+    """Whether what a warp launches together is one launch."""
+
+    def applied(self, problem: LaunchProblem) -> LaunchProblem:
+        """The program, compiled so."""
+        if self.threshold is not None:
+            problem = problem.with_threshold(self.threshold)
+        problem = problem.with_coarsening(self.coarsening)
+        return problem.with_aggregation() if self.aggregated else problem
+
+
+def check_program(given: Transformations | Mapping[str, Any]) -> Transformations:
+    """``given``, or what its fields say.
+
+    Raises:
+        InputError: names the field that there is none of, or whose value is none; it has no fields.
+    """
+    if isinstance(given, Transformations):
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError(f'program is {given!r}, must be a mapping such as {{"coarsening": 16, "aggregated": True}}')
+    known = Transformations.__struct_fields__
+    for name in given:
+        if name not in known:
+            raise InputError(f"program: {name!r} is no transformation; {did_you_mean(str(name), known)}")
+    try:
+        return msgspec.convert(dict(given), Transformations)
+    except msgspec.ValidationError as error:
+        raise InputError(f"program: {error}") from error

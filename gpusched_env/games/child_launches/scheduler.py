@@ -10,20 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import leaving_is_an_error
-from gpusched_env.games.child_launches.device import LaunchDevice
-from gpusched_env.games.child_launches.problem import LaunchProblem
-from gpusched_env.games.child_launches.timeline import TOTALS
-from gpusched_env.games.child_launches.transformations import check_program
-from gpusched_env.games.child_launches.view import Decision, LaunchKnowledge, RequestView
-from gpusched_env.scheduling.scheduler import scheduler_rng
-from gpusched_env.scheduling.sealed import copied
+from gpusched_env.games.child_launches.device import TOTALS, Decision, LaunchDevice, LaunchKnowledge, RequestView
+from gpusched_env.games.child_launches.problem import LaunchProblem, check_program
+from gpusched_env.scheduling.contract import scheduler_rng
+from gpusched_env.scheduling.guards import deep_copy
 
 
 class LaunchScheduler(Protocol):
     """Decides on each request whether its child is launched or its thread does the work itself.
 
     One for which the program is compiled in another way says how in ``program``
-    (:class:`~gpusched_env.games.child_launches.transformations.Transformations`). One that needs hardware which no GPU
+    (:class:`~gpusched_env.games.child_launches.problem.Transformations`). One that needs hardware which no GPU
     of today has says ``hardware = True``, and what launches cost there in ``launches``. One that tries the application
     beforehand says ``clairvoyant = True`` and has a method ``see(problem)``, which is called first.
     """
@@ -42,9 +39,9 @@ class LaunchRun:
     problem: LaunchProblem
     time_ps: int
     totals: np.void
-    """A row of :data:`~gpusched_env.games.child_launches.timeline.TOTALS`."""
+    """A row of :data:`~gpusched_env.games.child_launches.device.TOTALS`."""
     launches: NDArray[np.void]
-    """Rows of :data:`~gpusched_env.games.child_launches.timeline.LAUNCH`."""
+    """Rows of :data:`~gpusched_env.games.child_launches.device.LAUNCH`."""
     wall_s: float
 
     @property
@@ -100,9 +97,9 @@ def run_application(
     with leaving_is_an_error(f"{type(scheduler).__name__} with seed {seed}"):
         see = getattr(scheduler, "see", None) if getattr(scheduler, "clairvoyant", False) else None
         if see is not None:
-            see(copied(problem))
+            see(deep_copy(problem))
         problem = problem_for(scheduler, problem)
-        known = LaunchKnowledge(copied(problem.machine), problem.threshold, problem.aggregated)
+        known = LaunchKnowledge(deep_copy(problem.machine), problem.threshold, problem.aggregated)
         scheduler.reset(known, scheduler_rng(seed))
         view = device.reset(problem)
         while view is not None:

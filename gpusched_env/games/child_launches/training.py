@@ -17,21 +17,18 @@ from numpy.typing import NDArray
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.training.environments import DRAWN_SEEDS, VALIDATION_SEED
 from gpusched_env.agents.training.game_evolution import GameEvolution, GamePopulation, log_mean
-from gpusched_env.agents.training.validation import Course, ValidationResult
-from gpusched_env.games.child_launches.agents.config import LaunchTraining
-from gpusched_env.games.child_launches.agents.playing import play_launches
-from gpusched_env.games.child_launches.agents.policy_file import LaunchPolicyInfo
-from gpusched_env.games.child_launches.agents.rule import SHAPES
-from gpusched_env.games.child_launches.environment.playing import flat_ps
-from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
-from gpusched_env.games.child_launches.transformations import Transformations
-from gpusched_env.games.child_launches.workload.randomised import random_benchmark
+from gpusched_env.agents.training.validation import TrainingRun, ValidationResult
+from gpusched_env.games.child_launches.agents.rule import SHAPES, LaunchPolicyInfo, play_launches
+from gpusched_env.games.child_launches.agents.trainer import LaunchTraining
+from gpusched_env.games.child_launches.environment.requests import flat_ps
+from gpusched_env.games.child_launches.problem import LaunchProblem, Transformations, launch_problem
+from gpusched_env.games.child_launches.workload.suite import random_benchmark
 
 Application = tuple[LaunchProblem, int]
 """A problem, and how long its flat version takes, ps."""
 
 
-def evolve_launches(course: Course, config: LaunchTraining, state: dict[str, Any] | None) -> int:
+def evolve_launches(course: TrainingRun, config: LaunchTraining, state: dict[str, Any] | None) -> int:
     """Search until the configured number of decisions is reached, or the watcher ends it; returns their number.
 
     ``state``: of the checkpoint to go on from.

@@ -1,28 +1,183 @@
 """A fleet whose GPUs are simulated block by block: what happens between two reports, in place of the rate model.
 
-Each GPU is a simulated device with a scheduler of kernels. Training ends with its last iteration, inference at the time
+Each GPU is a simulated device with a scheduler of kernels. Training ends with its last iteration, inference at the
+time
 at which it leaves. A job that is moved comes to its new GPU when its restart is over; a step that is on the old one
 ends there, and counts for nothing.
 
 What a GPU reports is measured. The latency of an inference job is the mean turnaround of the batches that completed
 since the last report. Where none did, it is the age of the one in the system, but at least the latency before.
+
+Each GPU is a problem of its own, in which each of the fleet's jobs is a tenant that comes when it is placed there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from gpusched_env.games.fleet.block_gpu import BlockGpu
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.episodes.session import begin
+from gpusched_env.errors import InputError
 from gpusched_env.games.fleet.co_location import CONTROLS, NOW
-from gpusched_env.games.fleet.problem import FleetProblem
-from gpusched_env.games.fleet.programs import gpu_problem
-from gpusched_env.games.fleet.state import FINISHED, TOP, FleetState
-from gpusched_env.games.fleet.windows import TOLERANCE, take
-from gpusched_env.scheduling.device import OpenDevice
-from gpusched_env.scheduling.scheduler import Scheduler
+from gpusched_env.games.fleet.problem import FINISHED, TOP, FleetProblem, FleetState, GpuKind
+from gpusched_env.games.fleet.windows import TOLERANCE, remove_job
+from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.scenario import make_scenario
+from gpusched_env.scenarios.set_up import problem_for
+from gpusched_env.scheduling.commands import Wait
+from gpusched_env.scheduling.contract import OpenDevice, Scheduler
+from gpusched_env.scheduling.timeline import Timeline
+from gpusched_env.scheduling.view import View
+
+AFTER_US: Final = 1.0
+"""From the end of a fleet to that of its GPUs: nothing happens there any more."""
+
+
+def gpu_problem(fleet: FleetProblem, kind: GpuKind, *, variation: bool = False) -> Problem:
+    """What a GPU of ``kind`` may have to run.
+
+    Inference is a closed loop of batches, each launched as one CUDA graph, that pauses so that its activity alone is
+    its utilisation; training is one of iterations, kernel by kernel. None of them begins by itself. They are clients of
+    MPS, so that each has hardware queues of its own.
+
+    Args:
+        fleet: whose jobs have programs.
+        kind: whose ``spec`` is simulated.
+        variation: whether iterations vary as the recorded ones did. The fleet's work is counted in those of
+            ``step_us``.
+
+    Raises:
+        InputError: a job has no program, there is no such program, or the GPU cannot run it.
+    """
+    check_programs(fleet)
+    reports = -(-fleet.horizon_us // fleet.report_us)
+    horizon_us = float(reports * fleet.report_us) + AFTER_US
+    scenario = make_scenario(
+        {
+            "name": "fleet",
+            "gpu": kind.spec,
+            "tenants": [_tenant(fleet, job, 2.0 * horizon_us) for job in range(len(fleet.jobs))],
+            "horizon_us": horizon_us,
+            "restart_us": float(fleet.restart_us),
+            "variation": variation,
+        }
+    )
+    where = f"{fleet.name}: GPUs of kind {kind.name}"
+    try:
+        built = build_problem(scenario)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+    has_gb = built.gpu.memory_bytes / 1e9
+    if kind.memory_gb > has_gb:
+        raise InputError(f"{where}: memory_gb is {kind.memory_gb:g}, {kind.spec} has {has_gb:g}; claims must fit there")
+    channels = max(built.gpu.channels, len(built.streams))
+    return replace(built, gpu=msgspec.structs.replace(built.gpu, channels=channels))
+
+
+def check_programs(fleet: FleetProblem) -> None:
+    """Whether each job can be run block by block.
+
+    Raises:
+        InputError: names the first job without a program.
+    """
+    programs, jobs = len(fleet.programs), len(fleet.jobs)
+    if programs != jobs or "" in fleet.programs:
+        first = fleet.programs.index("") if "" in fleet.programs else min(programs, jobs)
+        raise InputError(
+            f"{fleet.name}: job {first} has no program; block by block each of the {jobs} jobs needs the name of a "
+            f"workload in programs"
+            if first < jobs
+            else f"{fleet.name}: there are {programs} programs for {jobs} jobs; must be one for each"
+        )
+
+
+def _tenant(fleet: FleetProblem, job: int, dormant_us: float) -> dict[str, Any]:
+    row = fleet.jobs[job]
+    pause_us = 0.0 if row["training"] else float(row["step_us"] * (1.0 / row["utilisation"] - 1.0))
+    own: dict[str, Any] = {} if row["training"] else {"launch": "graph", "slo_us": float(row["slo_us"])}
+    arrivals = {"kind": "closed-loop", "think_us": pause_us, "start_us": dormant_us}
+    return {
+        "name": f"job {job}",
+        "workload": fleet.programs[job],
+        "priority": int(row["training"]),
+        "arrivals": arrivals,
+        **own,
+    }
+
+
+class BlockGpu:
+    """A device that stands still at the time up to which it was run; nobody is there at first."""
+
+    def __init__(self, problem: Problem, device: OpenDevice, scheduler: Scheduler, seed: int) -> None:
+        """
+        Args:
+            problem: all that may come (:func:`~gpusched_env.games.fleet.blocks.gpu_problem`).
+            device: it runs on.
+            scheduler: of kernels.
+            seed: of what varies from job to job, and of the scheduler.
+        """
+        self._device, self._scheduler = device, scheduler
+        own = problem_for(scheduler, problem)
+        begin(scheduler, own, seed)
+        self.sms = own.gpu.sms
+        self.decisions = 0
+        """Commands of its scheduler, without those to wait."""
+        self._shown = 0
+        device.stop_us = 0.0
+        self._decide(device.reset(own, seed))
+
+    @property
+    def time_us(self) -> float:
+        """Up to which it was run."""
+        return self._device.time_us
+
+    @property
+    def timeline(self) -> Timeline:
+        """What has happened on it."""
+        return self._device.timeline
+
+    @property
+    def busy_us(self) -> float:
+        """Time that its SMs had blocks, mean over all SMs."""
+        return self._device.costs.busy_sm_us / self.sms
+
+    def run(self, until_us: float) -> None:
+        """Up to a time, which is not past; what is due then has happened."""
+        self._device.stop_us = until_us
+        self._decide(self._device.advance())
+
+    def come(self, job: int, steps: int | None) -> None:
+        """A job begins now, and ends by itself after so many steps; ``None``: when it is told to."""
+        self._device.come(job, steps)
+
+    def go(self, job: int) -> None:
+        """A job ends; its step on the GPU goes on."""
+        self._device.go(job)
+
+    def steps(self) -> NDArray[np.float64]:
+        """Steps that have ended since the last call: job, number, arrival, begin on the host and end (us)."""
+        rows = self.timeline.jobs.array
+        new, self._shown = rows[self._shown :], len(rows)
+        return new
+
+    def view(self) -> View:
+        """What its scheduler would see now."""
+        return self._device.view()
+
+    def _decide(self, view: View | None) -> None:
+        device, scheduler = self._device, self._scheduler
+        while view is not None:
+            command = scheduler.decide(view)
+            device.apply(command)
+            self.decisions += not isinstance(command, Wait)
+            view = device.advance()
 
 
 @dataclass
@@ -47,7 +202,7 @@ class _Stay:
     """When its work was done."""
 
 
-class Blocks:
+class BlockSimulatedFleet:
     """Advances a fleet to the next report, as :func:`~gpusched_env.games.fleet.windows.advance`; GPUs are devices."""
 
     level = "blocks"
@@ -70,7 +225,7 @@ class Blocks:
             variation: whether iterations vary as the recorded ones did.
 
         Raises:
-            InputError: as from :func:`~gpusched_env.games.fleet.programs.gpu_problem`.
+            InputError: as from :func:`~gpusched_env.games.fleet.blocks.gpu_problem`.
         """
         self._new_device, self._new_scheduler, self._seed = new_device, new_scheduler, seed
         built = [gpu_problem(problem, kind, variation=variation) for kind in problem.kinds]
@@ -187,7 +342,7 @@ class Blocks:
                 fleet.ratio[gpu] = max(fleet.ratio[gpu], fleet.pace[job])
             stay.took_us.clear()
             if fleet.ended_us[job] >= 0:
-                take(fleet, gpu, slot)
+                remove_job(fleet, gpu, slot)
                 fleet.gpu_of[job] = FINISHED
                 del self._stays[gpu][job]
         fleet.sleep_us[gpu], fleet.share[gpu] = sleep_us, share

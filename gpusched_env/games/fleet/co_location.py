@@ -1,4 +1,11 @@
-"""What the controllers of a GPU come to between two reports: sleep and shares, and how fast its jobs are with them.
+"""Jobs that share a GPU:
+
+the rate model, its constants as shipped, and what the controllers of a GPU come to between two reports.
+
+Its constants are fitted on the simulated device at the granularity of blocks by ``gpusched fleet-rates``, which
+states
+their error. A job is on the GPU for a part of its time, its *activity*; kernels of others that are on it meanwhile
+stretch its own in proportion to their activities.
 
 Inner periods are seconds and reports a minute, so what they settle at is taken for all of it. Sources: GPUColo (ICDCS
 2024), Section 3; GSLICE as that paper extends it to training.
@@ -6,11 +13,90 @@ Inner periods are seconds and reports a minute, so what they settle at is taken 
 
 from __future__ import annotations
 
+import functools
+import json
 import math
-from typing import Any, Final
+from importlib import resources
+from typing import Any, Final, NamedTuple
 
-from gpusched_env.compiling import procedure
-from gpusched_env.games.fleet.hardware.co_location import activity, capped_speed, iteration_stretch, share_of_speed
+from gpusched_env.compiling import law, procedure
+from gpusched_env.errors import InputError, did_you_mean
+
+
+class RateModel(NamedTuple):
+    """Constants of the rate model, all at least 0."""
+
+    inference_by_inference: float
+    """Stretch of a batch per activity of other inference."""
+    inference_by_training: float
+    """Stretch of a batch per activity of training that may use all SMs."""
+    exponent: float
+    """By how much less it is with a smaller share: the stretch goes with ``share ** exponent``."""
+    training_by_others: float
+    """Stretch of an iteration's kernels per activity of other jobs."""
+    cap_knee: float
+    """Share of the SMs above which a job alone is no quicker."""
+    cap_exponent: float
+    """Below the knee its kernels' speed is ``(share / knee) ** exponent``."""
+    apart: float
+    """Stretch of kernels per activity of jobs on other SMs (by DRAM and L2)."""
+    noise: float = 0.02
+    """Of a measured latency, standard deviation over mean; it makes controllers change shares, that is, restart jobs.
+    Derived, not fitted: GPUColo's models of latency in sleep have R^2 of 0.79 (Section 3) at a slope of 11 ms a second
+    and 78 ms (Fig. 6), so that 1.6 ms is left."""
+
+
+@law
+def activity(utilisation: float, sleep_us: float, iteration_us: float) -> float:
+    """Part of its time in which a training job that sleeps after each iteration is on the GPU."""
+    return utilisation / (1.0 + sleep_us / iteration_us)
+
+
+@law
+def capped_speed(share: float, knee: float, exponent: float) -> float:
+    """Speed in (0, 1] of kernels confined to ``share`` in (0, 1] of the SMs, over that on all of them."""
+    return 1.0 if share >= knee else math.pow(share / knee, exponent)
+
+
+@law
+def share_of_speed(speed: float, knee: float, exponent: float) -> float:
+    """The share in (0, 1] with which kernels run at ``speed``; the inverse of :func:`capped_speed`."""
+    return min(1.0, knee * math.pow(min(1.0, speed), 1.0 / exponent))
+
+
+@law
+def iteration_stretch(utilisation: float, kernels: float, sleep_us: float, iteration_us: float) -> float:
+    """Length of an iteration over that alone.
+
+    Its kernels take ``kernels`` times as long, its host's part stays, and it sleeps afterwards.
+    """
+    return (1.0 - utilisation) + utilisation * kernels + sleep_us / iteration_us
+
+
+FILE: Final = "fleet_rates.json"
+
+
+def shipped_rates(source: str = "block-level") -> RateModel:
+    """As ``gpusched reproduce fleet-rates`` fitted them.
+
+    Args:
+        source: ``block-level``, or ``published``: what training does to batches is that of GPUColo's Figure 6.
+
+    Raises:
+        InputError: there is no such source.
+    """
+    stored: dict[str, Any] = json.loads((resources.files("gpusched_env.data") / "calibration" / FILE).read_text())
+    if source not in stored["rates"]:
+        raise InputError(f"no rates of a fleet are {source!r}; {did_you_mean(source, stored['rates'])}")
+    return RateModel(**stored["rates"][source])
+
+
+@functools.cache
+def published_fleet() -> Any:
+    """Figures of the paper's fleet, and of its Figure 6."""
+    text = (resources.files("gpusched_env.data") / "published" / "gpucolo_fleet.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
 
 SHARED, GPUCOLO, GSLICE, WORST = range(4)
 """Without control, or with that of a system; :data:`WORST` is GPUColo's that measures the job that is worst off."""
@@ -29,13 +115,13 @@ simulator whose content matches the paper)."""
 
 
 @procedure
-def trips(rates: Any, error: float) -> float:
+def false_alarm_probability(rates: Any, error: float) -> float:
     """Probability that a measured latency is off by more than ``error`` by noise alone."""
     return math.erfc(error / rates.noise / math.sqrt(2.0)) if rates.noise > 0.0 else 0.0
 
 
 @procedure
-def settle(fleet: Any, gpu: int, control: int, rates: Any, restart_us: int, end_us: int) -> None:
+def settle_controller(fleet: Any, gpu: int, control: int, rates: Any, restart_us: int, end_us: int) -> None:
     """Write sleep and share of a GPU, and ``pace`` and ``lost`` of the jobs that are on it until ``end_us``."""
     asked = 0.0
     inference = training = 0
@@ -47,16 +133,16 @@ def settle(fleet: Any, gpu: int, control: int, rates: Any, restart_us: int, end_
             inference += 1
             asked += own_activity(fleet, gpu, job, 0.0, end_us)
     if control == GSLICE and inference > 0 and inference + training > 1:
-        divide(fleet, gpu, rates, asked, inference, training, restart_us, end_us)
+        control_gslice(fleet, gpu, rates, asked, inference, training, restart_us, end_us)
         return
     lost = 0.0
     if control in (GPUCOLO, WORST) and inference > 0 and training > 0:
-        lost = min(1.0, trips(rates, OUTER_ERROR) * restart_us / OUTER_PERIOD_US)
-        hold(fleet, gpu, rates, control == WORST, asked, inference, restart_us, end_us)
+        lost = min(1.0, false_alarm_probability(rates, OUTER_ERROR) * restart_us / OUTER_PERIOD_US)
+        control_gpucolo(fleet, gpu, rates, control == WORST, asked, inference, restart_us, end_us)
     elif inference == 0 or training == 0 or control == SHARED:
         fleet.sleep_us[gpu] = 0.0
         fleet.share[gpu] = 1.0
-    run_together(fleet, gpu, rates, asked, lost, end_us)
+    set_shared_pace(fleet, gpu, rates, asked, lost, end_us)
 
 
 @procedure
@@ -93,7 +179,7 @@ def all_activity(fleet: Any, gpu: int, end_us: int) -> float:
 
 
 @procedure
-def run_together(fleet: Any, gpu: int, rates: Any, asked: float, lost: float, end_us: int) -> None:
+def set_shared_pace(fleet: Any, gpu: int, rates: Any, asked: float, lost: float, end_us: int) -> None:
     """The pace of jobs that share all SMs, but that training is capped and sleeps."""
     sleep_us, share, speed = fleet.sleep_us[gpu], fleet.share[gpu], fleet.speed[gpu]
     trained = training_activity(fleet, gpu, sleep_us, end_us)
@@ -113,7 +199,7 @@ def run_together(fleet: Any, gpu: int, rates: Any, asked: float, lost: float, en
 
 
 @procedure
-def hold(
+def control_gpucolo(
     fleet: Any, gpu: int, rates: Any, worst: bool, asked: float, inference: int, restart_us: int, end_us: int
 ) -> None:
     """GPUColo: the sleep, and where that is not enough the share, with which mean (or worst) latency over SLO is 1."""
@@ -177,7 +263,7 @@ def sleep_of(fleet: Any, gpu: int, wanted: float, end_us: int) -> float:
 
 
 @procedure
-def divide(
+def control_gslice(
     fleet: Any, gpu: int, rates: Any, asked: float, inference: int, training: int, restart_us: int, end_us: int
 ) -> None:
     """GSLICE: shares that add up to 100 %, of inference as large as its SLO needs, and training has the rest.
@@ -194,7 +280,7 @@ def divide(
             total += share_of_speed(apart * fleet.step_us[job] / fleet.slo_us[job] / speed, knee, exponent)
     scale = min(1.0, (1.0 - LEAST_SHARE * training) / total)
     rest = max(LEAST_SHARE, (1.0 - total * scale) / max(1, training))
-    part, steps = min(1.0, restart_us / GSLICE_PERIOD_US), trips(rates, GSLICE_ERROR)
+    part, steps = min(1.0, restart_us / GSLICE_PERIOD_US), false_alarm_probability(rates, GSLICE_ERROR)
     fleet.sleep_us[gpu] = 0.0
     fleet.share[gpu] = rest
     for slot in range(fleet.count[gpu]):

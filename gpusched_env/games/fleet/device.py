@@ -1,38 +1,163 @@
-"""A fleet that is simulated, report by report, and runs of dispatchers on it."""
+"""A fleet: what a dispatcher sees at a report and what it can say, the fleet that is simulated from report to
+report, and runs of dispatchers on it.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import IllegalCommand, InputError, did_you_mean
-from gpusched_env.games.fleet.blocks import Blocks
+from gpusched_env.games.fleet.blocks import BlockSimulatedFleet
 from gpusched_env.games.fleet.co_location import CONTROLS, NOW
-from gpusched_env.games.fleet.dispatcher import (
-    BUILDERS,
-    KNOWN,
-    Command,
-    Dispatcher,
-    FleetView,
-    Move,
-    Place,
-    Told,
-    Wait,
-    plain,
-)
-from gpusched_env.games.fleet.problem import FleetProblem
-from gpusched_env.games.fleet.state import CLIENTS, FINISHED, WAITS, FleetState, new_state
+from gpusched_env.games.fleet.problem import CLIENTS, FINISHED, WAITS, FleetProblem, FleetState, GpuKind, new_state
 from gpusched_env.games.fleet.stepping.compiled import advance_compiled, run_windows_compiled
-from gpusched_env.games.fleet.windows import TOLERANCE, PackingRule, advance, in_use, put, run_windows, take
+from gpusched_env.games.fleet.windows import (
+    TOLERANCE,
+    PackingRule,
+    advance,
+    choose_gpu,
+    in_use,
+    place_job,
+    remove_job,
+    run_windows,
+)
+from gpusched_env.games.fleet.workload.jobs import JOB
 from gpusched_env.hardware.power import energy_of_load_j
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.scheduling.one_thread import OneThread, alone
-from gpusched_env.scheduling.sealed import copied
-from gpusched_env.scheduling.showing import Showing
+from gpusched_env.scheduling.guards import OneThread, deep_copy, one_thread_at_a_time, read_only_copy
+from gpusched_env.scheduling.legality import whole_number
+from gpusched_env.scheduling.showing import Builders, Showing, read_field
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceJob:
+    """Put a job that waits on a GPU. Legal where its memory has room and there are clients left."""
+
+    job: int
+    gpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Put a job that is on a GPU on another one, where it restarts: it does nothing for ``restart_us``."""
+
+    job: int
+    gpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForReport:
+    """Until the next report."""
+
+
+Command = PlaceJob | Move | WaitForReport
+WAIT: Final = WaitForReport()
+
+
+def plain_command(command: Command) -> Command:
+    """``command`` in Python's own numbers: what is checked is what is carried out.
+
+    Raises:
+        IllegalCommand: it is no command, or its numbers are not whole.
+    """
+    kind = type(command)
+    if kind not in (PlaceJob, Move, WaitForReport):
+        raise IllegalCommand(f"{command!r} is no command of a fleet, which are Place, Move and Wait")
+    return kind(**{name: whole_number(command, name, getattr(command, name)) for name in kind.__slots__})
+
+
+VISIBLE_JOB_COLUMNS: Final = [name for name in JOB.names or () if name != "work_us"]  # Not for how long a job stays.
+OF_JOBS: Final = FleetState._fields[: FleetState._fields.index("count")]
+HIDDEN: Final = ("left_us", "ended_us")
+
+
+class FleetView:
+    """What a dispatcher sees at a report: arrivals so far, and what GPUs report. Its arrays are copies, each made when
+    it is first read, which has to be before the next command.
+
+    * ``now_us``; ``waiting``: jobs that have arrived and are on no GPU, in order of arrival.
+    * Of jobs that have arrived, (jobs,): ``jobs``, with the columns of :data:`VISIBLE_JOB_COLUMNS`, and ``gpu_of``:
+      the GPU of each, :data:`~gpusched_env.games.fleet.problem.WAITS` or ``FINISHED``.
+    * Of GPUs, (GPUs,): ``count`` of jobs; ``load``, their utilisations over ``speed``; ``claimed_gb`` of ``size_gb``;
+      ``sleep_us`` after an iteration; ``ratio``, the worst mean latency over SLO since the last report, 0 without any.
+    """
+
+    def __init__(self, place: tuple[int, int], now_us: int) -> None:
+        """``place``: of the fleet (:mod:`gpusched_env.scheduling.showing`)."""
+        self._place, self.now_us = place, now_us
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        if name not in VIEW_COLUMNS:
+            raise AttributeError(name)
+        copy = self.__dict__[name] = read_only_copy(read_field(self._place, name))
+        return copy
+
+    @cached_property
+    def shown(self) -> FleetState:
+        """All of this as flat arrays for compiled rules; what is not known (work left, ends, later jobs) is cut off."""
+        return FleetState(*map(read_only_copy, read_field(self._place, "state")))
+
+    def choose(self, job: int, rule: PackingRule) -> int:
+        """The GPU that a rule has for a job, or :data:`~gpusched_env.games.fleet.problem.WAITS`."""
+        return choose_gpu(self.shown, job, rule)
+
+
+class ViewSource(NamedTuple):
+    """What views of a fleet are made of."""
+
+    known: NDArray[np.void]
+    """Of all jobs, later ones too."""
+    state: FleetState
+
+    @property
+    def arrived(self) -> int:
+        """Jobs that have."""
+        return int(np.searchsorted(self.state.arrival_us, self.state.clock[NOW], side="right"))
+
+
+def _cut_off(told: ViewSource) -> FleetState:
+    ends = dict.fromkeys(OF_JOBS, told.arrived) | dict.fromkeys(HIDDEN, 0)
+    columns = zip(FleetState._fields, told.state, strict=True)
+    return FleetState(*(column[: ends.get(name)] for name, column in columns))
+
+
+VIEW_COLUMNS: Final[Builders[ViewSource]] = {
+    "waiting": lambda told: np.flatnonzero(told.state.gpu_of[: told.arrived] == WAITS),
+    "jobs": lambda told: told.known[: told.arrived],
+    "gpu_of": lambda told: told.state.gpu_of[: told.arrived],
+    "count": lambda told: told.state.count,
+    "load": lambda told: told.state.load,
+    "claimed_gb": lambda told: told.state.claimed_gb,
+    "size_gb": lambda told: told.state.size_gb,
+    "speed": lambda told: told.state.speed,
+    "sleep_us": lambda told: told.state.sleep_us,
+    "ratio": lambda told: told.state.ratio,
+}
+"""Arrays of a view."""
+BUILDERS: Final[Builders[ViewSource]] = {**VIEW_COLUMNS, "state": _cut_off}
+
+
+class FleetDispatcher(Protocol):
+    """Decides at each report, until it says ``WAIT``, which job goes to which GPU.
+
+    One whose decisions are a :class:`~gpusched_env.games.fleet.windows.PackingRule` has it as ``rule``, and is run
+    compiled.
+    """
+
+    control: str
+    """What runs on each GPU, of :data:`~gpusched_env.games.fleet.co_location.CONTROLS`."""
+
+    def reset(self, kinds: tuple[GpuKind, ...]) -> None:
+        """A fleet of these GPUs starts."""
+
+    def decide(self, view: FleetView) -> Command:
+        """The next command."""
 
 
 class FleetEvent(NamedTuple):
@@ -56,7 +181,7 @@ class Fleet(OneThread):
             problem: its GPUs and jobs.
             control: what runs on each GPU.
             advance: to the next report: rates, compiled or the same text as plain Python;
-                :class:`~gpusched_env.games.fleet.blocks.Blocks`; or shards.
+                :class:`~gpusched_env.games.fleet.blocks.BlockSimulatedFleet`; or shards.
 
         Raises:
             InputError: there is no such control.
@@ -67,11 +192,11 @@ class Fleet(OneThread):
         self._advance = advance
         self.log: list[FleetEvent] = []
 
-    @alone
+    @one_thread_at_a_time
     def reset(self) -> FleetView:
         """Time 0."""
         self.state: FleetState = new_state(self.problem)
-        self._showing = Showing(Told(self.problem.jobs[KNOWN], self.state), BUILDERS)
+        self._showing = Showing(ViewSource(self.problem.jobs[VISIBLE_JOB_COLUMNS], self.state), BUILDERS)
         self.log.clear()
         return self._view()
 
@@ -83,15 +208,15 @@ class Fleet(OneThread):
     def _view(self) -> FleetView:
         return FleetView(self._showing.place, int(self.state.clock[NOW]))
 
-    @alone
+    @one_thread_at_a_time
     def apply(self, command: Command) -> FleetView:
         """Carry out a command at this instant.
 
         Raises:
             IllegalCommand: it is none, or not legal now; nothing has changed.
         """
-        command = plain(command)
-        if isinstance(command, Wait):
+        command = plain_command(command)
+        if isinstance(command, WaitForReport):
             return self._view()
         self._check(command)
         self._showing.change()
@@ -99,13 +224,13 @@ class Fleet(OneThread):
         now_us = int(self.state.clock[NOW])
         if isinstance(command, Move):
             old = int(self.state.gpu_of[job])
-            take(self.state, old, int(np.flatnonzero(self.state.slots[old, : self.state.count[old]] == job)[0]))
+            remove_job(self.state, old, int(np.flatnonzero(self.state.slots[old, : self.state.count[old]] == job)[0]))
             self.state.ready_us[job] = now_us + self.problem.restart_us
-        put(self.state, job, gpu)
+        place_job(self.state, job, gpu)
         self.log.append(FleetEvent(now_us, "move" if isinstance(command, Move) else "place", job, gpu))
         return self._view()
 
-    @alone
+    @one_thread_at_a_time
     def advance(self) -> FleetView | None:
         """The next report; ``None`` at the horizon, or when all jobs have finished."""
         state, problem = self.state, self.problem
@@ -120,7 +245,7 @@ class Fleet(OneThread):
         over = state.clock[NOW] >= problem.horizon_us or (state.gpu_of == FINISHED).all()
         return None if over else self._view()
 
-    def _check(self, command: Place | Move) -> None:
+    def _check(self, command: PlaceJob | Move) -> None:
         state, job, gpu = self.state, command.job, command.gpu
         if not 0 <= gpu < self.problem.gpus:
             raise IllegalCommand(f"{command}: the fleet has GPUs 0 to {self.problem.gpus - 1}")
@@ -129,7 +254,7 @@ class Fleet(OneThread):
         where = int(state.gpu_of[job])
         if where == FINISHED:
             raise IllegalCommand(f"{command}: job {job} has finished")
-        if isinstance(command, Place) and where != WAITS:
+        if isinstance(command, PlaceJob) and where != WAITS:
             raise IllegalCommand(f"{command}: job {job} is on GPU {where} and claims memory there; Move takes it off")
         if isinstance(command, Move) and where in (WAITS, gpu):
             raise IllegalCommand(f"{command}: job {job} is on {'no GPU yet' if where == WAITS else 'that GPU'}")
@@ -200,12 +325,12 @@ class FleetRun:
 
 
 def run_fleet(
-    dispatcher: Dispatcher,
+    dispatcher: FleetDispatcher,
     problem: FleetProblem,
     *,
     compiled: bool = True,
     asked: bool = False,
-    blocks: Blocks | None = None,
+    blocks: BlockSimulatedFleet | None = None,
 ) -> FleetRun:
     """Run a dispatcher to the horizon.
 
@@ -229,11 +354,11 @@ def run_fleet(
         control = CONTROLS.index(dispatcher.control)
         windows(state, rule, control, problem.rates, problem.report_us, problem.restart_us, counts)
         return FleetRun(problem, state, fleet.log, *counts)
-    dispatcher.reset(copied(problem.kinds))
+    dispatcher.reset(deep_copy(problem.kinds))
     for report in range(reports):
         if view is None:
             break
-        while not isinstance(command := dispatcher.decide(view), Wait):
+        while not isinstance(command := dispatcher.decide(view), WaitForReport):
             view = fleet.apply(command)
         counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), fleet.waiting
         view = fleet.advance()

@@ -14,10 +14,8 @@ from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.training.environments import DRAWN_SEEDS, VALIDATION_SEED
 from gpusched_env.agents.training.game_evolution import GameEvolution, GamePopulation
 from gpusched_env.agents.training.validation import ValidationResult
-from gpusched_env.games.fleet.agents.config import FleetTraining
-from gpusched_env.games.fleet.agents.playing import flat, play_day
-from gpusched_env.games.fleet.agents.policy_file import FleetPolicyInfo
-from gpusched_env.games.fleet.agents.rule import SHAPES
+from gpusched_env.games.fleet.agents.rule import SHAPES, FleetPolicyInfo, play_day, weights_in_a_row
+from gpusched_env.games.fleet.agents.trainer import FleetTraining
 from gpusched_env.games.fleet.environment.problems import RANDOM, fleet_cost, fleet_problem
 from gpusched_env.games.fleet.problem import FleetProblem
 
@@ -60,7 +58,7 @@ class FleetEvolution(GameEvolution):
         return FleetPopulation(self._config)
 
     def _candidate(self, weights: Weights) -> NDArray[np.float32]:
-        return flat(weights)
+        return weights_in_a_row(weights)
 
 
 class FleetPopulation(GamePopulation[FleetProblem]):

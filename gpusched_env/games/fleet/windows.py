@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from gpusched_env.compiling import procedure
-from gpusched_env.games.fleet.co_location import NOW, OUTER_ERROR, all_activity, settle
-from gpusched_env.games.fleet.state import CLIENTS, FINISHED, NEXT, TOP, WAITS
+from gpusched_env.games.fleet.co_location import NOW, OUTER_ERROR, all_activity, settle_controller
+from gpusched_env.games.fleet.problem import CLIENTS, FINISHED, NEXT, TOP, WAITS
 
 TOLERANCE: Final = 1.0 + OUTER_ERROR
 """A mean latency is later than its SLO above this much of it: the error that GPUColo's outer tier leaves alone."""
@@ -26,7 +26,7 @@ class PackingRule(NamedTuple):
 
 
 @procedure
-def fits(fleet: Any, job: int, gpu: int, rule: Any) -> bool:
+def has_room(fleet: Any, job: int, gpu: int, rule: Any) -> bool:
     """Whether utilisation, memory and the clients of a GPU have room for a job."""
     if fleet.training[job] == 0 and rule.inference < 1.0:
         asked = fleet.utilisation[job]
@@ -42,8 +42,8 @@ def fits(fleet: Any, job: int, gpu: int, rule: Any) -> bool:
 
 
 @procedure
-def choose(fleet: Any, job: int, rule: Any) -> int:
-    """The GPU of a job, or :data:`~gpusched_env.games.fleet.state.WAITS`: there is none."""
+def choose_gpu(fleet: Any, job: int, rule: Any) -> int:
+    """The GPU of a job, or :data:`~gpusched_env.games.fleet.problem.WAITS`: there is none."""
     found, empty, fullest = WAITS, WAITS, -1.0
     for gpu in range(len(fleet.count)):
         if gpu >= fleet.clock[TOP] and (found != WAITS or empty != WAITS):
@@ -53,7 +53,7 @@ def choose(fleet: Any, job: int, rule: Any) -> int:
         if fleet.count[gpu] == 0:
             if empty == WAITS and fleet.memory_gb[job] <= fleet.size_gb[gpu]:
                 empty = gpu
-        elif fleet.count[gpu] < rule.most_jobs and fleet.load[gpu] > fullest and fits(fleet, job, gpu, rule):
+        elif fleet.count[gpu] < rule.most_jobs and fleet.load[gpu] > fullest and has_room(fleet, job, gpu, rule):
             found = gpu
             if not rule.best:
                 return found
@@ -62,7 +62,7 @@ def choose(fleet: Any, job: int, rule: Any) -> int:
 
 
 @procedure
-def put(fleet: Any, job: int, gpu: int) -> None:
+def place_job(fleet: Any, job: int, gpu: int) -> None:
     """Onto a GPU."""
     fleet.slots[gpu, fleet.count[gpu]] = job
     fleet.count[gpu] += 1
@@ -73,7 +73,7 @@ def put(fleet: Any, job: int, gpu: int) -> None:
 
 
 @procedure
-def take(fleet: Any, gpu: int, slot: int) -> None:
+def remove_job(fleet: Any, gpu: int, slot: int) -> None:
     """Off its GPU; the others keep their order. What is claimed there is added up anew, without rounding errors."""
     fleet.gpu_of[fleet.slots[gpu, slot]] = WAITS
     fleet.count[gpu] -= 1
@@ -88,7 +88,7 @@ def take(fleet: Any, gpu: int, slot: int) -> None:
 
 
 @procedure
-def go_on(fleet: Any, job: int, end_us: int) -> None:
+def advance_job(fleet: Any, job: int, end_us: int) -> None:
     """What a job does until ``end_us``."""
     now_us = fleet.clock[NOW]
     waited_us = min(max(0, fleet.ready_us[job] - now_us), end_us - now_us)
@@ -117,16 +117,16 @@ def advance(fleet: Any, control: int, rates: Any, report_us: int, restart_us: in
         fleet.ratio[gpu] = 0.0
         if fleet.count[gpu] == 0:
             continue
-        settle(fleet, gpu, control, rates, restart_us, end_us)
+        settle_controller(fleet, gpu, control, rates, restart_us, end_us)
         fleet.used_us[gpu] += report_us
         fleet.busy_us[gpu] += report_us * all_activity(fleet, gpu, end_us)
         for slot in range(fleet.count[gpu] - 1, -1, -1):
             job = fleet.slots[gpu, slot]
             if not fleet.training[job]:
                 fleet.ratio[gpu] = max(fleet.ratio[gpu], fleet.pace[job])
-            go_on(fleet, job, end_us)
+            advance_job(fleet, job, end_us)
             if fleet.ended_us[job] >= 0:
-                take(fleet, gpu, slot)
+                remove_job(fleet, gpu, slot)
                 fleet.gpu_of[job] = FINISHED
     fleet.clock[NOW] = end_us
 
@@ -143,13 +143,13 @@ def in_use(fleet: Any, unit: int) -> int:
 
 
 @procedure
-def pack(fleet: Any, rule: Any) -> None:
+def place_arrived(fleet: Any, rule: Any) -> None:
     """Place the jobs that have arrived, in their order, until one has no room."""
     while fleet.clock[NEXT] < len(fleet.training) and fleet.arrival_us[fleet.clock[NEXT]] <= fleet.clock[NOW]:
-        gpu = choose(fleet, fleet.clock[NEXT], rule)
+        gpu = choose_gpu(fleet, fleet.clock[NEXT], rule)
         if gpu == WAITS:
             return
-        put(fleet, fleet.clock[NEXT], gpu)
+        place_job(fleet, fleet.clock[NEXT], gpu)
         fleet.clock[NEXT] += 1
 
 
@@ -158,7 +158,7 @@ def run_windows(fleet: Any, rule: Any, control: int, rates: Any, report_us: int,
     """Pack and advance for all reports; ``counts`` gets of each the GPUs in use, jobs on them, jobs waiting."""
     arrived = 0
     for report in range(counts.shape[1]):
-        pack(fleet, rule)
+        place_arrived(fleet, rule)
         counts[0, report] = in_use(fleet, rule.unit)
         for gpu in range(fleet.clock[TOP]):
             counts[1, report] += fleet.count[gpu]

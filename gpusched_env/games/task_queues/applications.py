@@ -52,7 +52,7 @@ def vertex_of(task: int) -> int:
 
 
 @procedure
-def pop(kind: int, data: Data, damping: float, task: int) -> tuple[int, float]:
+def begin_task(kind: int, data: Data, damping: float, task: int) -> tuple[int, float]:
     """A worker takes a task: the depth that it has now, or what each neighbour gets of its residual."""
     vertex = vertex_of(task)
     if kind == BFS:
@@ -79,7 +79,7 @@ def visit(kind: int, data: Data, epsilon: float, depth: int, share: float, neigh
 
 
 @law
-def offer(kind: int, data: Data, epsilon: float, gpu: int, depth: int, share: float, neighbour: int) -> float:
+def value_to_send(kind: int, data: Data, epsilon: float, gpu: int, depth: int, share: float, neighbour: int) -> float:
     """An edge to a vertex of another GPU, in the memory of the edge's own: the value to send, or less than 0.
 
     A search sends each depth that is below what it sent before, a ranking what has come to epsilon.
@@ -105,7 +105,7 @@ def receive(kind: int, data: Data, epsilon: float, value: float, vertex: int) ->
 
 
 @procedure
-def look(data: Data, task: int) -> int:
+def inspect_neighbours(data: Data, task: int) -> int:
     """What a colouring's task finds out before it writes: the smallest colour that no neighbour has; of a check,
     whether a lower neighbour has the same (0 or 1)."""
     vertex = vertex_of(task)
@@ -131,7 +131,7 @@ def look(data: Data, task: int) -> int:
 
 
 @procedure
-def settle(data: Data, task: int, looked: int) -> int:
+def write_colour(data: Data, task: int, looked: int) -> int:
     """A colouring's task writes what it found out: the task to push, or 0."""
     vertex = vertex_of(task)
     if task > 0:
@@ -141,7 +141,7 @@ def settle(data: Data, task: int, looked: int) -> int:
 
 
 @procedure
-def warn(data: Data, vertex: int, other: int) -> int:
+def requeue_conflict(data: Data, vertex: int, other: int) -> int:
     """A check without lower conflicts meets a higher neighbour of the same colour that has been checked before: the
     task to push, or 0."""
     if other > vertex and data.level[other] == data.level[vertex] and data.waiting[other] == 0:

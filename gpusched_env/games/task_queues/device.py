@@ -1,16 +1,94 @@
-"""What a GPU is to a queue of tasks: the protocol of both devices."""
+"""What a GPU is to a queue of tasks:
+
+the protocol of both devices, what a run leaves behind, and what a scheduler sees of it.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
-from gpusched_env.games.task_queues.applications import Data
-from gpusched_env.games.task_queues.form import Form
-from gpusched_env.games.task_queues.problem import TaskProblem
+from gpusched_env.games.task_queues.applications import BFS, COLOURING, UNREACHED, Data, vertex_of
+from gpusched_env.games.task_queues.problem import Form, TaskProblem
+
+TOTALS: Final = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "tasks",
+            "edges",
+            "steps",
+            "rounds",
+            "pushed",
+            "kernels",
+            "copies",
+            "changes",
+            "idle",
+            "voted",
+            "worked_ps",
+            "sent",
+            "sendings",
+            "flying",
+        )
+    ]
+)
+"""Sums over a run, and what is so now.
+
+* ``tasks``: taken. ``edges``: looked at, one at least a task. ``steps``, ``rounds`` of workers. ``pushed``: tasks.
+* ``kernels``: launched; ``copies`` of the queue's end to the host. ``changes``: of the form.
+* ``idle``: workers that poll now; ``voted``: that have voted for the end of this form.
+* ``worked_ps``: when the last step so far ended.
+* ``sent``: tasks to another GPU; ``sendings``: how many went over a link at a time. ``flying``: now on the way.
+"""
+QUEUE: Final = np.dtype([(name, np.int64) for name in ("start", "alloc", "count", "top", "end")])
+"""Counters of a queue (:mod:`gpusched_env.games.task_queues.hardware.machine`)."""
+
+
+class Event(IntEnum):
+    """What a row of the log is of."""
+
+    GRAB = 0
+    """A worker takes a segment: its first index."""
+    STEP = 1
+    """It begins with tasks: the first index, and how many."""
+    RESERVE = 2
+    """It reserves room: the first index, and for how many."""
+    PUBLISH = 3
+    """What it reserved is written: the queue's end after that."""
+    IDLE = 4
+    """There is nothing to do at its index."""
+    VOTE = 5
+    """It votes for the end: votes so far."""
+    LEAVE = 6
+    """It leaves the GPU."""
+    COPY = 7
+    """The host has a copy of the queue's end: that, and which queue (two times the GPU, and 1 for its second)."""
+    LAUNCH = 8
+    """A kernel reaches the GPU: its number, and its tasks."""
+    OVER = 9
+    """All of the form's workers have left."""
+    CHANGE = 10
+    """Another form begins: tasks that were put back."""
+    SEND = 11
+    """A worker has tasks for another GPU: which, and how many."""
+    BATCH = 12
+    """A communication kernel sends to another GPU: which, and how many."""
+    LAND = 13
+    """They change what their owner knows: the GPU that they are from, and how many improve something."""
+    ANNOUNCE = 14
+    """Those can be read: the GPU that they are from, and the queue's end after that."""
+
+
+LOG: Final = np.dtype(
+    [("time_ps", np.int64), ("event", np.int64), ("worker", np.int64), ("a", np.int64), ("b", np.int64)]
+)
+"""``worker``: of GPU g, -1 - g is its host; so it is in rows of what its links do."""
+
 
 FOREVER = 1 << 62
 """Later than anything that happens, ps."""
@@ -29,11 +107,11 @@ class TaskDevice(Protocol):
 
     @property
     def totals(self) -> np.void:
-        """A row of :data:`~gpusched_env.games.task_queues.timeline.TOTALS`."""
+        """A row of :data:`~gpusched_env.games.task_queues.device.TOTALS`."""
 
     @property
     def queues(self) -> NDArray[np.void]:
-        """(2 x GPUs,) rows of :data:`~gpusched_env.games.task_queues.timeline.QUEUE`."""
+        """(2 x GPUs,) rows of :data:`~gpusched_env.games.task_queues.device.QUEUE`."""
 
     @property
     def items(self) -> NDArray[np.int64]:
@@ -45,7 +123,7 @@ class TaskDevice(Protocol):
 
     @property
     def log(self) -> NDArray[np.void]:
-        """Rows of :data:`~gpusched_env.games.task_queues.timeline.LOG`, as many as the problem asked for at most."""
+        """Rows of :data:`~gpusched_env.games.task_queues.device.LOG`, as many as the problem asked for at most."""
 
     def begin(self, problem: TaskProblem, form: Form) -> None:
         """Launch the application.
@@ -114,4 +192,120 @@ def early_text(problem: TaskProblem, form: Form, time_ps: int, left: int) -> str
     return (
         f"{problem.name}: the {who} too early, at {time_ps / 1e6:.3f} us: {left} tasks are left after "
         f"{problem.polls_of(form)} fruitless polls; allow more (polls)"
+    )
+
+
+SAMPLE = 1024
+"""Queued tasks whose degrees are looked at, evenly spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKnowledge:
+    """What is known before an application starts: the size of its graph, and which one it is."""
+
+    application: str
+    vertices: int
+    edges: int
+    """In both directions."""
+    most_degree: int
+    workers: dict[str, int]
+    """Of a persistent form, by their kind; of all GPUs together."""
+    gpus: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A run at a time at which its form may change."""
+
+    now_us: float
+    queued: int
+    """Tasks that can be read and are in no step: in the queue, or in places that a worker has grabbed and not looked
+    at since they were written."""
+    unwritten: int
+    """Places that are reserved, but cannot be read yet, and tasks on the way to another GPU."""
+    idle: int
+    """Workers that poll."""
+    workers: int
+    """That the present form has room for."""
+    tasks: int
+    """Taken so far."""
+    overwork: float
+    """Tasks taken a vertex that has a result; of a colouring, colourings; 0: none has."""
+    mean_degree: float
+    most_degree: int
+    """Of the queued tasks' vertices, as far as a sample of them shows; 0: there are none."""
+    depth: int
+    """Of a search: largest depth among the queued tasks of that sample; otherwise 0."""
+    form: Form
+
+    @property
+    def finished(self) -> bool:
+        """Whether only the end has to be found: nothing is queued or on its way, and persistent workers only poll.
+
+        Kernels of other forms may still run, and push more.
+        """
+        waiting = self.queued > 0 or self.unwritten > 0
+        return not waiting and (self.form.strategy != "persistent" or self.idle == self.workers)
+
+
+def knowledge_of(problem: TaskProblem) -> TaskKnowledge:
+    """Of a problem, for its scheduler."""
+    degree = problem.graph.degree
+    workers = {worker: problem.gpus * problem.shape(Form(worker=worker)).workers for worker in ("block", "warp")}
+    most = int(degree.max(initial=0))
+    return TaskKnowledge(problem.application, len(degree), int(degree.sum()), most, workers, problem.gpus)
+
+
+def view_before(knowledge: TaskKnowledge, form: Form) -> TaskView:
+    """What can be said before anything is launched: a search has one task, the others one a vertex."""
+    queued = 1 if knowledge.application == "bfs" else knowledge.vertices
+    mean = knowledge.edges / knowledge.vertices
+    return TaskView(
+        now_us=0.0,
+        queued=queued,
+        unwritten=0,
+        idle=0,
+        workers=knowledge.workers[form.worker],
+        tasks=0,
+        overwork=0.0,
+        mean_degree=mean,
+        most_degree=knowledge.most_degree,
+        depth=0,
+        form=form,
+    )
+
+
+def view_of(problem: TaskProblem, device: TaskDevice, form: Form) -> TaskView:
+    """What ``device`` shows now."""
+    queues, totals, data = device.queues, device.totals, device.data
+    sample = np.concatenate(
+        [
+            device.items[number, start:end][:: max(1, (end - start) // SAMPLE)]
+            for number, (start, end) in enumerate(zip(queues["start"].tolist(), queues["end"].tolist(), strict=True))
+            if end > start
+        ]
+        or [np.zeros(0, np.int64)]
+    )
+    vertices = vertex_of(sample)  # type: ignore[arg-type]
+    degrees = problem.graph.degree[vertices]
+    tasks = int(totals["tasks"])
+    done = len(problem.graph.degree)
+    if problem.kind == BFS:
+        done = int((data.level < UNREACHED).sum())
+    elif problem.kind == COLOURING:
+        done = 2 * int((data.level >= 0).sum())
+    depths = data.level[vertices] if problem.kind == BFS else np.zeros(0, np.int64)
+    reserved = int((queues["alloc"] - queues["end"]).sum())
+    return TaskView(
+        now_us=device.time_ps / 1e6,
+        queued=problem.first_tasks + int(totals["pushed"]) - tasks - reserved,
+        unwritten=reserved + int(totals["flying"]),
+        idle=int(totals["idle"]),
+        workers=problem.gpus * problem.shape(form).workers,
+        tasks=tasks,
+        overwork=tasks / done if done else 0.0,
+        mean_degree=float(degrees.mean()) if len(degrees) else 0.0,
+        most_degree=int(degrees.max(initial=0)),
+        depth=int(depths.max(initial=0)),
+        form=form,
     )

@@ -1,4 +1,16 @@
-"""A problem: an application on a graph, a queue of so many places, and the machine."""
+"""A problem: an application on a graph, a queue of so many places, the machine, and which GPU owns which vertex.
+
+A form says how its tasks are run: that is what a scheduler chooses.
+
+The released program of Atos on several GPUs has four schemes, by number: 0, ranges of as many vertices; 1, ranges
+with
+as many edges; 2, random; 3, METIS, which cuts few edges, and whose parts are then numbered one after another. The
+papers use the last one for all graphs but twitter, which gets random parts. METIS is not part of this project.
+Lattices
+here are numbered by rows, so that ranges are strips with short borders, as METIS would make them. Kronecker graphs
+are
+numbered at random, and have no parts that could be cut off cheaply.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +19,115 @@ from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.task_queues.applications import BFS, COLOURING, PAGERANK, UNREACHED, Data
-from gpusched_env.games.task_queues.form import Form
 from gpusched_env.games.task_queues.hardware.links import NVLINK, LinkTimes, TaskLink
 from gpusched_env.games.task_queues.hardware.machine import V100, TaskMachine
-from gpusched_env.games.task_queues.partition import PARTITIONS, Partition, owners, touched
 from gpusched_env.workload.graphs import Graph
+
+Strategy = Literal["persistent", "discrete", "bulk-synchronous"]
+Worker = Literal["block", "warp"]
+STRATEGIES: Final = ("persistent", "discrete", "bulk-synchronous")
+WORKERS: Final = ("block", "warp")
+FETCHES: Final = (32, 64, 128, 256)
+"""Those of the papers."""
+MOST_FETCH: Final = 256
+MOST: Final = 2**31
+"""All numbers of a form are below it."""
+STREAMS: Final = 32
+"""Kernels of a discrete form go round them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How tasks are run."""
+
+    strategy: Strategy = "persistent"
+    """``persistent``: one kernel whose workers poll the queue. ``discrete``: the host copies the queue's end and
+    launches a kernel for what is new. ``bulk-synchronous``: it waits for that kernel's end first."""
+    worker: Worker = "block"
+    fetch: int = 32
+    """Tasks that a worker takes at once (1 to 256)."""
+    polls: int | None = None
+    """Fruitless polls after which a worker votes for the end; empty copies in a row after which the host of a discrete
+    form ends. ``None``: as the problem says."""
+    threshold: int = 0
+    """Of a discrete search: items of at least this depth wait in a second queue; 0: there is none."""
+    delta: int = 1
+    """By how much it grows when the queues change places."""
+    grid: int | None = None
+    """Workers of a persistent kernel. ``None``: as many as the GPU has room for."""
+
+    def __post_init__(self) -> None:
+        for name, known in (("strategy", STRATEGIES), ("worker", WORKERS)):
+            word = getattr(self, name)
+            if type(word) is not str or word not in known:
+                raise InputError(f"form: {name} is {word!r}; {did_you_mean(str(word), known)}")
+        for name in ("fetch", "polls", "threshold", "delta", "grid"):
+            number = getattr(self, name)
+            if (type(number) is not int or number >= MOST) and not (number is None and name in ("polls", "grid")):
+                raise InputError(f"form: {name} is {number!r}, must be a whole number below 2^31")
+        if not 1 <= self.fetch <= MOST_FETCH:
+            raise InputError(f"form: fetch is {self.fetch}, must be 1 to {MOST_FETCH}")
+        for name, least in (("polls", 1), ("threshold", 0), ("delta", 1), ("grid", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"form: {name} is {value}, must be at least {least}")
+        if self.threshold and self.strategy != "discrete":
+            raise InputError(f"form: threshold is {self.threshold}, but only discrete forms have a second queue")
+
+    @property
+    def name(self) -> str:
+        """In a word: ``persistent-block-32``."""
+        threshold = f"-t{self.threshold}+{self.delta}" if self.threshold else ""
+        return f"{self.strategy}-{self.worker}-{self.fetch}{threshold}"
+
+
+BEST_FORM_OF_APPLICATION: Final[dict[str, Form]] = {
+    "bfs": Form("persistent", "block", 32),
+    "pagerank": Form("persistent", "block", 32),
+    "colouring": Form("persistent", "block", 256),
+}
+"""Of each application, the form that is quickest in the mean of 100 random problems if the host looks for the end."""
+ENDING_FORM: Final = Form("bulk-synchronous")
+"""In which the host looks for the end: before it launches, it copies how much there is to do."""
+
+
+Partition = Literal["vertices", "edges", "random"]
+PARTITIONS: Final = ("vertices", "edges", "random")
+SEED: Final = 12321
+"""That of the released program for random parts."""
+
+
+def owners(graph: Graph, gpus: int, scheme: Partition) -> NDArray[np.int64]:
+    """(vertices,) the GPU of each vertex; every GPU has one at least, if there are enough."""
+    vertices = len(graph.degree)
+    even = np.arange(vertices) * gpus // vertices
+    if scheme == "random":
+        return np.random.default_rng(SEED).permutation(even)
+    if scheme == "vertices":
+        return even
+    wanted = np.searchsorted(graph.first[:-1], np.arange(1, gpus) * len(graph.neighbour) / gpus)
+    place = np.arange(1, gpus)
+    # Distances of one vertex at least, forwards and then backwards.
+    starts = np.maximum.accumulate(wanted - place) + place
+    starts = np.minimum(np.maximum(starts, place), vertices - gpus + place)
+    return np.searchsorted(starts, np.arange(vertices), side="right").astype(np.int64)
+
+
+def cut_share(graph: Graph, home: NDArray[np.int64]) -> float:
+    """Share (0 to 1) of edges between two GPUs."""
+    return float((home[graph.origin] != home[graph.neighbour]).mean()) if len(graph.neighbour) else 0.0
+
+
+def vertices_kept(graph: Graph, home: NDArray[np.int64], gpu: int) -> int:
+    """Vertices of which a GPU keeps a value: its own, and their neighbours."""
+    known = home == gpu
+    known[graph.neighbour[known[graph.origin]]] = True
+    return int(known.sum())
+
 
 Application = Literal["bfs", "pagerank", "colouring"]
 KINDS: Final[dict[str, int]] = {"bfs": BFS, "pagerank": PAGERANK, "colouring": COLOURING}
@@ -26,7 +139,7 @@ EMPTY_COPIES: Final = 10
 """After which the host of a discrete form ends, as in the papers."""
 
 
-class Shape(NamedTuple):
+class WorkerShape(NamedTuple):
     """Workers of a form on each GPU."""
 
     workers: int
@@ -49,7 +162,7 @@ class TaskProblem:
     link: TaskLink = NVLINK
     """Between any two of them."""
     partition: Partition = "vertices"
-    """Which vertices a GPU owns (:mod:`gpusched_env.games.task_queues.partition`)."""
+    """Which vertices a GPU owns (:mod:`gpusched_env.games.task_queues.problem`)."""
     source: int = 0
     """Of a search."""
     damping: float = 0.85
@@ -122,7 +235,7 @@ class TaskProblem:
         """What an edge costs the memory of each GPU."""
         if self.gpus == 1:
             return (self.machine.ps_per_edge(len(self.graph.degree)),)
-        return tuple(self.machine.ps_per_edge(touched(self.graph, self.home, gpu)) for gpu in range(self.gpus))
+        return tuple(self.machine.ps_per_edge(vertices_kept(self.graph, self.home, gpu)) for gpu in range(self.gpus))
 
     @property
     def places(self) -> int:
@@ -137,16 +250,16 @@ class TaskProblem:
             return form.polls
         return self.polls if form.strategy == "persistent" else EMPTY_COPIES
 
-    def shape(self, form: Form) -> Shape:
+    def shape(self, form: Form) -> WorkerShape:
         """The workers of a form."""
         machine, sms = self.machine, self.machine.gpu.sms
         if form.strategy == "persistent":
             blocks = form.worker == "block"
             workers = sms * (machine.persistent_blocks_per_sm if blocks else machine.persistent_warps_per_sm)
-            return Shape(workers, form.grid or workers, BLOCK_WARPS[self.application] if blocks else 1)
+            return WorkerShape(workers, form.grid or workers, BLOCK_WARPS[self.application] if blocks else 1)
         warps = machine.discrete_block_warps if form.worker == "block" else 1
         workers = max(1, sms * machine.discrete_warps_per_sm // warps)
-        return Shape(workers, workers, warps)
+        return WorkerShape(workers, workers, warps)
 
     def data(self) -> Data:
         """The graph and the values before anything has run."""

@@ -1,4 +1,6 @@
-"""A run whose form may change on the way, and schedulers that say how."""
+"""A run whose form may change on the way, schedulers that say how, polls that are as few as will do, and whether
+what was computed is right.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,83 @@ from typing import Final, Protocol
 import numpy as np
 
 from gpusched_env.errors import DeadlockError, IllegalCommand, leaving_is_an_error
-from gpusched_env.games.task_queues.device import FOREVER, TaskDevice
-from gpusched_env.games.task_queues.form import LAST, Form
-from gpusched_env.games.task_queues.problem import TaskProblem
-from gpusched_env.games.task_queues.view import TaskKnowledge, TaskView, knowledge_of, view_of
-from gpusched_env.scheduling.scheduler import scheduler_rng
-from gpusched_env.scheduling.sealed import copied
+from gpusched_env.games.task_queues.applications import UNREACHED, Data
+from gpusched_env.games.task_queues.device import FOREVER, TaskDevice, TaskKnowledge, TaskView, knowledge_of, view_of
+from gpusched_env.games.task_queues.problem import ENDING_FORM, Form, TaskProblem
+from gpusched_env.scheduling.contract import scheduler_rng
+from gpusched_env.scheduling.guards import deep_copy
+from gpusched_env.workload.graphs import levels
+
+ROUNDING = 1e-9
+"""Of ranks, per unit."""
+
+
+def fault_of(problem: TaskProblem, data: Data) -> str:
+    """What is wrong with the results of a finished application; empty: nothing.
+
+    A search has the depths of one that goes level by level. A ranking has no residual of ``epsilon`` or more, and ranks
+    and residuals keep the balance that they began with; what one of several GPUs has not sent is such a residual, too.
+    A colouring gives neighbours different colours.
+    """
+    graph = problem.graph
+    if problem.application == "bfs":
+        level = levels(graph, problem.source)
+        wrong = np.flatnonzero(np.where(level < 0, UNREACHED, level) != data.level)
+        return f"depth of vertex {wrong[0]} is {data.level[wrong[0]]}, not {level[wrong[0]]}" if len(wrong) else ""
+    if problem.application == "colouring":
+        same = np.flatnonzero(data.level[graph.origin] == data.level[graph.neighbour])
+        if len(same):
+            edge = same[0]
+            ends = graph.origin[edge], graph.neighbour[edge]
+            return f"vertices {ends[0]} and {ends[1]} have colour {data.level[ends[0]]}"
+        return "" if (data.level >= 0).all() else f"vertex {int(np.argmin(data.level))} has no colour"
+    handed = problem.damping * data.rank / np.maximum(graph.degree, 1)
+    received = np.bincount(graph.neighbour, handed[graph.origin], len(graph.degree))
+    kept = np.vstack([data.residual, data.kept.reshape(-1, len(graph.degree))])
+    balance = np.abs(1.0 - problem.damping + received - data.rank - kept.sum(0))
+    worst = int(np.argmax(balance / np.maximum(data.rank, 1.0)))
+    if balance[worst] > ROUNDING * max(float(data.rank[worst]), 1.0):
+        return f"rank of vertex {worst} is {data.rank[worst]}, out of balance by {balance[worst]}"
+    largest = int(np.argmax(kept.max(0)))
+    left = float(kept[:, largest].max())
+    return f"residual of vertex {largest} is {left}, not below {problem.epsilon}" if left >= problem.epsilon else ""
+
+
+MANY: Final = 1 << 24
+"""Polls after which no run is too early."""
+MORE: Final = 1.01
+"""Times as many where a run still is."""
+
+
+def run_tuned(problem: TaskProblem, form: Form, device: TaskDevice) -> Form:
+    """Run a problem on ``device`` with as few polls as will do; gives the form with their number.
+
+    How often a worker polls in vain before the last task is done is seen in a run with :data:`MANY`: the last of them
+    to vote has the fewest. Forms without votes run as they are.
+    """
+    if form.strategy != "persistent":
+        device.begin(problem, form)
+        device.advance()
+        return form
+    machine = problem.machine
+    patient = replace(form, polls=MANY)
+    device.begin(replace(problem, log=0), patient)
+    device.advance()
+    poll_ps = machine.poll_ps if form.worker == "block" else machine.warp_poll_ps
+    idle_ps = device.time_ps - machine.sync_ps - int(device.totals["worked_ps"])
+    polls = max(1, MANY - idle_ps // poll_ps + 2)
+    while True:
+        tuned = replace(form, polls=polls)
+        device.begin(problem, tuned)
+        try:
+            device.advance()
+        except DeadlockError as error:
+            if "too early" not in str(error):
+                raise
+            polls = max(polls + 1, int(polls * MORE))
+        else:
+            return tuned
+
 
 INTERVAL_US: Final = 50.0
 """Between decisions: some rounds of a discrete form, some polls of a block."""
@@ -78,7 +151,7 @@ class TaskRun:
     problem: TaskProblem
     time_ps: int
     totals: np.void
-    """A row of :data:`~gpusched_env.games.task_queues.timeline.TOTALS`."""
+    """A row of :data:`~gpusched_env.games.task_queues.device.TOTALS`."""
     wall_s: float
 
     @property
@@ -108,7 +181,7 @@ def time_in(
         while not session.advance():
             steps += 1
             wanted = form if then is None or steps * INTERVAL_US < then[1] else then[0]
-            session.change(LAST if session.view.finished else wanted)
+            session.change(ENDING_FORM if session.view.finished else wanted)
     except DeadlockError:
         return math.inf
     return device.time_ps / 1e6
@@ -128,7 +201,7 @@ def run_tasks_of(
     with leaving_is_an_error(f"{type(scheduler).__name__} with seed {seed}"):
         see = getattr(scheduler, "see", None) if getattr(scheduler, "clairvoyant", False) else None
         if see is not None:
-            see(copied(problem))
+            see(deep_copy(problem))
         session = TaskSession(problem, device)
         session.begin(_form(scheduler.reset(knowledge_of(problem), scheduler_rng(seed))))
         if getattr(scheduler, "changes", True):

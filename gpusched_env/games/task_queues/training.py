@@ -21,20 +21,16 @@ from numpy.typing import NDArray
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, VALIDATION_SEED
 from gpusched_env.agents.training.game_evolution import keep_game_policy
-from gpusched_env.agents.training.validation import Course, ValidationResult
+from gpusched_env.agents.training.validation import TrainingRun, ValidationResult
 from gpusched_env.errors import DeadlockError
-from gpusched_env.games.task_queues.agents.config import FormTraining
-from gpusched_env.games.task_queues.agents.learned import FormsByRule
-from gpusched_env.games.task_queues.agents.policy_file import FormPolicyInfo
-from gpusched_env.games.task_queues.agents.rule import OF_FORMS, SHAPES, USUAL, graph_terms
+from gpusched_env.games.task_queues.agents.rule import OF_FORMS, SHAPES, USUAL, FormPolicyInfo, FormsByRule, graph_terms
+from gpusched_env.games.task_queues.agents.trainer import FormTraining
+from gpusched_env.games.task_queues.device import knowledge_of, view_before
 from gpusched_env.games.task_queues.devices import make_task_device
-from gpusched_env.games.task_queues.environment.env import FIRST, FORMS
-from gpusched_env.games.task_queues.environment.features import encode
-from gpusched_env.games.task_queues.form import LAST
-from gpusched_env.games.task_queues.problem import TaskProblem
+from gpusched_env.games.task_queues.environment.env import FIRST, FORMS, encode
+from gpusched_env.games.task_queues.problem import ENDING_FORM, TaskProblem
 from gpusched_env.games.task_queues.session import run_tasks_of, time_in
 from gpusched_env.games.task_queues.suite import random_task_problem
-from gpusched_env.games.task_queues.view import knowledge_of, view_before
 
 DEVICE: Final = "compiled"
 OVERFLOWED: Final = 10.0
@@ -48,14 +44,14 @@ class RandomTasks(NamedTuple):
     whole_us: float
 
 
-class Played(NamedTuple):
+class RulePlay(NamedTuple):
     """A run under the rule."""
 
     cost: float
     decisions: int
 
 
-class Tried(NamedTuple):
+class FormTrial(NamedTuple):
     """A problem in every form."""
 
     kind: int
@@ -69,10 +65,10 @@ class Tried(NamedTuple):
 def random_tasks(seed: int) -> RandomTasks:
     """Of a seed."""
     problem = random_task_problem(seed)
-    return RandomTasks(problem, time_in(problem, LAST, make_task_device(DEVICE), early=False))
+    return RandomTasks(problem, time_in(problem, ENDING_FORM, make_task_device(DEVICE), early=False))
 
 
-def try_forms(seed: int) -> Tried:
+def try_forms(seed: int) -> FormTrial:
     """Run the random problem of a seed in every form."""
     problem, whole_us = random_tasks(seed)
     device, knowledge = make_task_device(DEVICE), knowledge_of(problem)
@@ -83,17 +79,17 @@ def try_forms(seed: int) -> Tried:
         for form in FORMS
     ]
     terms = graph_terms(encode(view_before(knowledge, FIRST), knowledge))
-    return Tried(problem.kind, terms, np.minimum(costs, OVERFLOWED))
+    return FormTrial(problem.kind, terms, np.minimum(costs, OVERFLOWED))
 
 
-def play_tasks(value: NDArray[np.float32], tasks: RandomTasks) -> Played:
+def play_tasks(value: NDArray[np.float32], tasks: RandomTasks) -> RulePlay:
     """A problem under the rule; ``value``: its weights."""
     scheduler = FormsByRule(value)
     try:
         cost = run_tasks_of(scheduler, tasks.problem, make_task_device(DEVICE)).time_us / tasks.whole_us
     except DeadlockError:
         cost = OVERFLOWED
-    return Played(cost, scheduler.decisions)
+    return RulePlay(cost, scheduler.decisions)
 
 
 def validation_seeds(config: FormTraining) -> list[int]:
@@ -123,13 +119,13 @@ class FormJudge:
 class FormLearner:
     """Fits the rule, round by round."""
 
-    def __init__(self, course: Course, config: FormTraining, state: dict[str, Any] | None) -> None:
+    def __init__(self, course: TrainingRun, config: FormTraining, state: dict[str, Any] | None) -> None:
         """``state``: of the checkpoint to go on from."""
         self._course, self._config = course, config
-        self._tried: list[Tried] = []
+        self._tried: list[FormTrial] = []
         self._value = np.zeros(SHAPES["value"], np.float32)
         if state is not None:
-            self._tried = [Tried(*each) for each in state["tried"]]
+            self._tried = [FormTrial(*each) for each in state["tried"]]
             self._value = state["value"]
 
     @property
@@ -169,14 +165,16 @@ class FormLearner:
         self._course.board.scalars(figures, self.timesteps)
 
 
-def learn_forms(course: Course, config: FormTraining, state: dict[str, Any] | None) -> int:
+def learn_forms(course: TrainingRun, config: FormTraining, state: dict[str, Any] | None) -> int:
     """See :attr:`gpusched_env.agents.training.trainer.RuleTrainer`."""
     learner = FormLearner(course, config, state)
     learner.run()
     return learner.timesteps
 
 
-def fitted(tried: Sequence[Tried], sharpness: float, penalty: float, steps: int) -> tuple[NDArray[np.float32], float]:
+def fitted(
+    tried: Sequence[FormTrial], sharpness: float, penalty: float, steps: int
+) -> tuple[NDArray[np.float32], float]:
     """Weights of the rule, and the mean excess over the quickest form with which it goes by them.
 
     Args:

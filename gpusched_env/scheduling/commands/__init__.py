@@ -9,21 +9,51 @@ from __future__ import annotations
 from typing import Final
 
 from gpusched_env.scheduling.commands.budget import SetBudget
-from gpusched_env.scheduling.commands.launch import OWN_STREAM, STREAM_S_PRIORITY, Launch
+from gpusched_env.scheduling.commands.command import Wait
+from gpusched_env.scheduling.commands.launch import OWN_STREAM, PRIORITY_OF_STREAM, Launch
 from gpusched_env.scheduling.commands.partition import Partition, SetPartition
 from gpusched_env.scheduling.commands.preempt import MODES, Preempt, PreemptionMode
 from gpusched_env.scheduling.commands.reject import Reject
 from gpusched_env.scheduling.commands.reshape import Reshape
 from gpusched_env.scheduling.commands.synchronise import Synchronise
 from gpusched_env.scheduling.commands.throttle import MOST_PAUSE_US, Throttle
-from gpusched_env.scheduling.commands.wait import Wait
-from gpusched_env.scheduling.tile_policy import ORDERS, POLICIES, PolicyKind, TileOrder, TilePolicy, conv2d
+from gpusched_env.scheduling.synchronising import ORDERS, POLICIES, PolicyKind, TileOrder, TilePolicy, conv2d
 
 __all__ = [
-    "CODES", "COMMANDS", "LAUNCH", "MODES", "MOST_PAUSE_US", "NOTHING", "ORDERS", "OWN_STREAM", "POLICIES",
-    "PREEMPT", "REJECT", "RESHAPE", "SET_BUDGET", "SET_PARTITION", "STREAM_S_PRIORITY", "SYNCHRONISE", "THROTTLE",
-    "WAIT", "WAITING", "Command", "Launch", "Partition", "PolicyKind", "Preempt", "PreemptionMode", "Reject",
-    "Reshape", "SetBudget", "SetPartition", "Synchronise", "Throttle", "TileOrder", "TilePolicy", "Wait",
+    "CODES",
+    "COMMANDS",
+    "LAUNCH",
+    "MODES",
+    "MOST_PAUSE_US",
+    "NOTHING",
+    "ORDERS",
+    "OWN_STREAM",
+    "POLICIES",
+    "PREEMPT",
+    "PRIORITY_OF_STREAM",
+    "REJECT",
+    "RESHAPE",
+    "SET_BUDGET",
+    "SET_PARTITION",
+    "SYNCHRONISE",
+    "THROTTLE",
+    "WAIT",
+    "WAITING",
+    "Command",
+    "Launch",
+    "Partition",
+    "PolicyKind",
+    "Preempt",
+    "PreemptionMode",
+    "Reject",
+    "Reshape",
+    "SetBudget",
+    "SetPartition",
+    "Synchronise",
+    "Throttle",
+    "TileOrder",
+    "TilePolicy",
+    "Wait",
     "conv2d",
 ]  # fmt: skip
 

@@ -9,10 +9,10 @@ from gpusched_env.compiling import procedure
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
-from gpusched_env.scheduling.core_column import CoreColumn
+from gpusched_env.scheduling.cores import CoreColumn
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.workload.cores.spec import MOST_EVENTS
-from gpusched_env.workload.cores.world import core, core_rules
+from gpusched_env.workload.cores.ticking import core, core_rules
 
 
 @procedure

@@ -16,9 +16,9 @@ from gpusched_env.scheduling.commands.partition import Partition, check_partitio
 from gpusched_env.scheduling.commands.world import any_launchable
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.view import PendingColumn
-from gpusched_env.workload.segments import conflict
+from gpusched_env.workload.memory import conflict
 
-STREAM_S_PRIORITY: Final = 1
+PRIORITY_OF_STREAM: Final = 1
 """The number ``priority`` of a launch at that of its stream (stream priorities are 0 and below)."""
 OWN_STREAM: Final = -1
 """The number ``stream`` of a launch into its own."""
@@ -62,7 +62,7 @@ class Launch(AnyCommand):
     """Row of ``Knowledge.streams``: its own stream (``None``) or one of the scheduler's."""
 
     def numbers(self) -> tuple[int, ...]:
-        priority = STREAM_S_PRIORITY if self.priority is None else self.priority
+        priority = PRIORITY_OF_STREAM if self.priority is None else self.priority
         return self.launch, priority, OWN_STREAM if self.stream is None else self.stream, *sms_of(self.partition)
 
     @classmethod
@@ -70,7 +70,7 @@ class Launch(AnyCommand):
         launch, priority, stream, first_sm, sms = numbers
         return cls(
             launch,
-            None if priority == STREAM_S_PRIORITY else priority,
+            None if priority == PRIORITY_OF_STREAM else priority,
             partition_of(first_sm, sms),
             None if stream == OWN_STREAM else stream,
         )

@@ -9,7 +9,7 @@ from gpusched_env.compiling import procedure
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
-from gpusched_env.scheduling.commands.world import flag, some_tenant
+from gpusched_env.scheduling.commands.world import any_tenant, legality_column
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.view import TenantColumn
 from gpusched_env.workload.host import client
@@ -35,7 +35,7 @@ def partition_of(first_sm: int, sms: int) -> Partition | None:
     return Partition(first_sm, sms) if sms > 0 else None
 
 
-def whole_or(partition: Partition | None, sms: int) -> tuple[int, int]:
+def range_or_all(partition: Partition | None, sms: int) -> tuple[int, int]:
     """First SM and number of SMs; all SMs are no confinement, in whatever order they are named."""
     return (0, sms) if partition is None or partition.sms == sms else (partition.first, partition.sms)
 
@@ -78,8 +78,8 @@ class SetPartition(AnyCommand):
     VERB: ClassVar = "confine a tenant"
     ONCE: ClassVar = True
     NUMBERS: ClassVar = ("tenant", "first_sm", "sms")
-    anywhere: ClassVar = staticmethod(some_tenant(may_set_partition))
-    show: ClassVar = staticmethod(flag(may_set_partition, TenantColumn.PARTITIONABLE.value))
+    anywhere: ClassVar = staticmethod(any_tenant(may_set_partition))
+    show: ClassVar = staticmethod(legality_column(may_set_partition, TenantColumn.PARTITIONABLE.value))
 
     tenant: int
     """Row of ``view.tenants``."""
@@ -98,7 +98,7 @@ class SetPartition(AnyCommand):
         check_tenant(self, self.tenant, view)
         check_partition(self, self.partition, view.sms)
         row = view.tenants.array[self.tenant]
-        first, sms = whole_or(self.partition, view.sms)
+        first, sms = range_or_all(self.partition, view.sms)
         if (first, sms) == (row[TenantColumn.PARTITION_FIRST], row[TenantColumn.PARTITION_SMS]):
             raise IllegalCommand(f"{self}: tenant {self.tenant} has this partition already")
         if not row[TenantColumn.PARTITIONABLE]:

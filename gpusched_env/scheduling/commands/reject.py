@@ -11,10 +11,10 @@ from gpusched_env.compiling import procedure
 from gpusched_env.errors import IllegalCommand
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
-from gpusched_env.scheduling.commands.world import some_tenant
+from gpusched_env.scheduling.commands.world import any_tenant
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.view import TenantColumn
-from gpusched_env.workload.host import GONE, NOBODY, client, job, rejectable
+from gpusched_env.workload.host import HAS_LEFT, NO_JOB, client, job, rejectable
 
 
 @procedure
@@ -22,9 +22,9 @@ def oldest_rejectable(w: Any, tenant: int) -> Any:
     """Number of a tenant's oldest job that may be rejected now; -1: none."""
     c = client(w, tenant)
     for number in range(c.first, c.arrived):
-        if job(w, tenant, number).state != GONE and rejectable(w, tenant, number):
+        if job(w, tenant, number).state != HAS_LEFT and rejectable(w, tenant, number):
             return number
-    return NOBODY
+    return NO_JOB
 
 
 @procedure
@@ -33,23 +33,23 @@ def newest_rejectable(w: Any, tenant: int) -> Any:
     c = client(w, tenant)
     number = c.arrived - 1
     while number >= c.first:
-        if job(w, tenant, number).state != GONE and rejectable(w, tenant, number):
+        if job(w, tenant, number).state != HAS_LEFT and rejectable(w, tenant, number):
             return number
         number -= 1
-    return NOBODY
+    return NO_JOB
 
 
 @procedure
 def may_reject(w: Any, tenant: int) -> Any:
     """Whether a tenant has a job that may be rejected now."""
-    return oldest_rejectable(w, tenant) != NOBODY
+    return oldest_rejectable(w, tenant) != NO_JOB
 
 
 @procedure
 def show_rejectable(w: Any, tenant: int, row: Any, offered: bool) -> None:
     """Fill the columns of the view."""
-    row[TenantColumn.OLDEST_REJECTABLE] = oldest_rejectable(w, tenant) if offered else NOBODY
-    row[TenantColumn.NEWEST_REJECTABLE] = newest_rejectable(w, tenant) if offered else NOBODY
+    row[TenantColumn.OLDEST_REJECTABLE] = oldest_rejectable(w, tenant) if offered else NO_JOB
+    row[TenantColumn.NEWEST_REJECTABLE] = newest_rejectable(w, tenant) if offered else NO_JOB
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Reject(AnyCommand):
     VERB: ClassVar = "reject a job"
     ONCE: ClassVar = True
     NUMBERS: ClassVar = ("tenant", "job")
-    anywhere: ClassVar = staticmethod(some_tenant(may_reject))
+    anywhere: ClassVar = staticmethod(any_tenant(may_reject))
     show: ClassVar = staticmethod(show_rejectable)
 
     tenant: int

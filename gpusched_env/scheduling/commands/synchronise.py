@@ -12,8 +12,14 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
 from gpusched_env.scheduling.commands.world import any_synchronisable
 from gpusched_env.scheduling.showing import Shown
-from gpusched_env.scheduling.synchronising import pair_of, unfit, unguarded
-from gpusched_env.scheduling.tile_policy import ORDERS, TileOrder, TilePolicy
+from gpusched_env.scheduling.synchronising import (
+    ORDERS,
+    TileOrder,
+    TilePolicy,
+    first_unguarded_tile,
+    pair_of,
+    policy_misfit,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,10 @@ class Synchronise(AnyCommand):
         producer, consumer = int(pending.producer[rows[0]]), operation_of(self.consumer)
         made, used = (kernels[identity].kernel for identity in (operation_of(producer).identity, consumer.identity))
         pair = pair_of(policy, made, used, consumer.needs)
-        wrong = unfit(policy, pair, consumer.needs)
+        wrong = policy_misfit(policy, pair, consumer.needs)
         if wrong:
             raise IllegalCommand(f"{self}: {wrong}")
-        early = unguarded(pair, consumer.needs.steps, policy.steps)
+        early = first_unguarded_tile(pair, consumer.needs.steps, policy.steps)
         if early is not None:
             raise IllegalCommand(
                 f"{self}: policy {policy} is too weak: tile {early.tile} of launch {self.consumer} would read tile "

@@ -11,7 +11,7 @@ from gpusched_env.hardware.clock import to_ps, to_us
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands.command import AnyCommand, OperationOf
 from gpusched_env.scheduling.commands.partition import check_tenant
-from gpusched_env.scheduling.commands.world import flag, some_tenant
+from gpusched_env.scheduling.commands.world import any_tenant, legality_column
 from gpusched_env.scheduling.showing import Shown
 from gpusched_env.scheduling.view import TenantColumn
 from gpusched_env.workload.host import client
@@ -46,8 +46,8 @@ class Throttle(AnyCommand):
     VERB: ClassVar = "throttle a tenant"
     ONCE: ClassVar = True
     NUMBERS: ClassVar = ("tenant", "pause_ps")
-    anywhere: ClassVar = staticmethod(some_tenant(may_throttle))
-    show: ClassVar = staticmethod(flag(may_throttle, TenantColumn.THROTTLABLE.value))
+    anywhere: ClassVar = staticmethod(any_tenant(may_throttle))
+    show: ClassVar = staticmethod(legality_column(may_throttle, TenantColumn.THROTTLABLE.value))
 
     tenant: int
     """Row of ``view.tenants``."""

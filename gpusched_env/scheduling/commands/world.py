@@ -11,12 +11,12 @@ from gpusched_env.workload.host import rules
 
 
 @procedure
-def offers(w: Any, code: int) -> Any:
+def is_offered(w: Any, code: int) -> Any:
     """Whether the scenario offers a command; ``rules(w).offered`` has a bit for each code."""
     return (rules(w).offered >> code) & 1 == 1
 
 
-def some_tenant(may: Callable[..., Any]) -> Callable[..., Any]:
+def any_tenant(may: Callable[..., Any]) -> Callable[..., Any]:
     """A procedure ``(w)``: whether ``may(w, tenant)`` is so for some tenant."""
 
     @procedure
@@ -29,7 +29,7 @@ def some_tenant(may: Callable[..., Any]) -> Callable[..., Any]:
     return anywhere
 
 
-def flag(may: Callable[..., Any], column: int) -> Callable[..., Any]:
+def legality_column(may: Callable[..., Any], column: int) -> Callable[..., Any]:
     """A procedure ``(w, tenant, row, offered)`` that writes into a column whether ``may(w, tenant)`` is so."""
 
     @procedure

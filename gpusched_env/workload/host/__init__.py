@@ -19,7 +19,8 @@ added to the next sleep.
 
 A tenant may be a serving engine, which serves several jobs together, step by step (:mod:`.batching`).
 
-Tenants that are closed loops may be told from outside to come and to go (:func:`come`, :func:`go`).
+Tenants that are closed loops may be told from outside to come and to go (:func:`start_closed_loop`,
+:func:`stop_closed_loop`).
 
 In all functions ``tenant`` is a row of the tenants, ``number`` one of their jobs (counted from 0), ``k`` a row of the
 host threads of all tenants.
@@ -27,25 +28,39 @@ host threads of all tenants.
 
 from __future__ import annotations
 
-from gpusched_env.workload.host.arrivals import begin, send_next
-from gpusched_env.workload.host.coming import come, go, is_there
-from gpusched_env.workload.host.jobs import arrival_due, deadline_due, oldest_unanswered
-from gpusched_env.workload.host.rejecting import reject, rejectable
+from gpusched_env.workload.host.jobs import (
+    arrival_due,
+    begin_arrivals,
+    deadline_due,
+    has_started,
+    oldest_unanswered,
+    send_next,
+    start_closed_loop,
+    stop_closed_loop,
+)
 from gpusched_env.workload.host.states import (
     ARRIVAL,
     AWAKE,
     DEADLINE,
-    GONE,
+    HAS_LEFT,
     IDLE,
+    NO_JOB,
     NO_LIMIT,
-    NOBODY,
+    NO_LIMIT_UNSTARTED,
     RANDOM_STREAMS,
     UNISSUED,
-    UNTOLD,
     WAITING,
     arrival_numbers,
 )
-from gpusched_env.workload.host.threads import delay, operation_finished, operation_issued, thread_due, throttle
+from gpusched_env.workload.host.threads import (
+    delay,
+    operation_finished,
+    operation_issued,
+    reject,
+    rejectable,
+    thread_due,
+    throttle,
+)
 from gpusched_env.workload.host.world import (
     awaited,
     awaits,
@@ -74,10 +89,55 @@ from gpusched_env.workload.host.world import (
 )
 
 __all__ = [
-    "ARRIVAL", "AWAKE", "DEADLINE", "GONE", "IDLE", "NOBODY", "NO_LIMIT", "RANDOM_STREAMS", "UNISSUED", "UNTOLD",
-    "WAITING", "arrival_due", "arrival_numbers", "awaited", "awaits", "begin", "client", "come", "covering",
-    "deadline_due", "delay", "draw_factor", "draw_variant", "go", "is_there", "issue", "job",
-    "length", "log_job", "log_rejection", "log_request", "mark", "new_job", "oldest_unanswered", "op",
-    "operation_finished", "operation_issued", "program", "recorded_ps", "reject", "rejectable", "repeat", "rules",
-    "send_next", "set_timer", "stream", "thread", "thread_due", "thread_ops", "throttle", "uniform",
+    "ARRIVAL",
+    "AWAKE",
+    "DEADLINE",
+    "HAS_LEFT",
+    "IDLE",
+    "NO_JOB",
+    "NO_LIMIT",
+    "NO_LIMIT_UNSTARTED",
+    "RANDOM_STREAMS",
+    "UNISSUED",
+    "WAITING",
+    "arrival_due",
+    "arrival_numbers",
+    "awaited",
+    "awaits",
+    "begin_arrivals",
+    "client",
+    "covering",
+    "deadline_due",
+    "delay",
+    "draw_factor",
+    "draw_variant",
+    "has_started",
+    "issue",
+    "job",
+    "length",
+    "log_job",
+    "log_rejection",
+    "log_request",
+    "mark",
+    "new_job",
+    "oldest_unanswered",
+    "op",
+    "operation_finished",
+    "operation_issued",
+    "program",
+    "recorded_ps",
+    "reject",
+    "rejectable",
+    "repeat",
+    "rules",
+    "send_next",
+    "set_timer",
+    "start_closed_loop",
+    "stop_closed_loop",
+    "stream",
+    "thread",
+    "thread_due",
+    "thread_ops",
+    "throttle",
+    "uniform",
 ]  # fmt: skip

@@ -48,9 +48,9 @@ def begin_step(w, tenant):
     c = client(w, tenant)
     p = program(w, tenant)
     if c.prefill_left == 0 and may_run(w, tenant):
-        admit(w, tenant)
+        admit_request(w, tenant)
     if c.prefill_left > 0:
-        number = newest(w, tenant)
+        number = newest_request(w, tenant)
         tokens = min(c.prefill_left, p.longest_prefill)
         c.prefill_left -= tokens
         c.prefills = 1
@@ -90,7 +90,7 @@ def may_run(w, tenant):
 
 
 @procedure
-def admit(w, tenant):
+def admit_request(w, tenant):
     """The oldest request that waits gets its places in the cache, and is to be prefilled."""
     c = client(w, tenant)
     j = job(w, tenant, c.taken)
@@ -103,7 +103,7 @@ def admit(w, tenant):
 
 
 @procedure
-def newest(w, tenant):
+def newest_request(w, tenant):
     """The newest request that runs."""
     number = client(w, tenant).taken - 1
     while job(w, tenant, number).state != SERVED:
@@ -115,7 +115,7 @@ def newest(w, tenant):
 def preempt_newest(w, tenant):
     """The newest request that runs gives its places in the cache back, and waits again."""
     c = client(w, tenant)
-    c.taken = newest(w, tenant)
+    c.taken = newest_request(w, tenant)
     j = job(w, tenant, c.taken)
     j.state = WAITING
     j.preemptions += 1

@@ -1,10 +1,15 @@
-"""States of jobs, host threads and marks, timers, and arrival processes as numbers."""
+"""What hosts have at run time:
+
+states, timers and arrival processes as numbers, and the plain objects that keep them.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from gpusched_env.workload.arrivals import (
+from gpusched_env.hardware.clock import NEVER
+from gpusched_env.workload.tenant import (
     ArrivalProcess,
     Backlog,
     Bursts,
@@ -13,8 +18,8 @@ from gpusched_env.workload.arrivals import (
     Poisson,
     Regimes,
     Trace,
+    TraceReplay,
 )
-from gpusched_env.workload.traces.replay import Replay
 from gpusched_env.workload.workload import OpKind
 
 RANDOM_STREAMS: Final = (1, 2)
@@ -38,7 +43,7 @@ REGIMES: Final = 5
 TRACE: Final = 6
 
 
-def arrival_numbers(process: ArrivalProcess, replay: Replay | None = None) -> dict[str, float]:
+def arrival_numbers(process: ArrivalProcess, replay: TraceReplay | None = None) -> dict[str, float]:
     """An arrival process as the numbers that :func:`program` has; ``replay``: what it plays, if it is a trace."""
     numbers = {
         "arrivals": 0.0, "start_us": process.start_us, "think_us": 0.0, "rate_per_s": 0.0, "period_us": 0.0,
@@ -70,12 +75,12 @@ def arrival_numbers(process: ArrivalProcess, replay: Replay | None = None) -> di
 WAITING: Final = 0
 SERVED: Final = 1
 """Its tenant's host has taken it up."""
-GONE: Final = 2
+HAS_LEFT: Final = 2
 """Completed or rejected."""
 
 # Until how many jobs a closed loop goes on, where that is no number.
 NO_LIMIT: Final = -1
-UNTOLD: Final = -2
+NO_LIMIT_UNSTARTED: Final = -2
 """No limit, and nobody has told it to come or go."""
 
 # States of a host thread.
@@ -95,16 +100,144 @@ AWAKE: Final = 0
 PROMPT: Final = 0
 ANSWER: Final = 1
 
-NOBODY: Final = -1
+NO_JOB: Final = -1
 """In place of a job's number."""
 
 # States of a mark.
 UNISSUED: Final = -1
 """``Mark.launch`` of an operation that was not issued yet."""
-HOST_S_OWN: Final = -2
+DONE_BY_HOST: Final = -2
 """Of one that is the host's alone, and done."""
 
 SYNC: Final = int(OpKind.SYNC)
 SYNC_STREAM: Final = int(OpKind.SYNC_STREAM)
 SYNC_EVENT: Final = int(OpKind.SYNC_EVENT)
 HOST_ONLY: Final = int(OpKind.HOST)
+
+
+@dataclass(frozen=True)
+class JobOps:
+    """What a job does: its operations begin at ``first_op``, thread after thread."""
+
+    first_op: int
+    device_ops: int
+    marks: int
+    threads: tuple[int, ...]
+    batch: int = 0
+    tokens: int = 0
+    """Of an engine's step: requests (0: a prefill), and tokens of each."""
+
+
+@dataclass
+class HostClient:
+    """A tenant at run time."""
+
+    threads: int
+    first_thread: int
+    arrived: int = 0
+    until: int = NO_LIMIT_UNSTARTED
+    """So many jobs and no more come in a closed loop; below 0: no limit."""
+    taken: int = 0
+    completed: int = 0
+    rejected: int = 0
+    first: int = 0
+    """Oldest job that is not gone."""
+    due_job: int = 0
+    slo_misses: int = 0
+    host_job: int = -1
+    busy: int = 0
+    """Threads that have not done with it."""
+    host_factor: float = 1.0
+    at_work: int = 0
+    """Threads that spend host time, where that slows other tenants'."""
+    outstanding: int = 0
+    holds_lock: int = 0
+    """The bandwidth lock: 1 from a launch to the return of a synchronisation behind which nothing is left."""
+    last_end_ps: int = -NEVER
+    partitioned_ps: int = -NEVER
+    """When its partition was last set."""
+    rejected_ps: int = -NEVER
+    pause_ps: int = 0
+    """What its host sleeps before a job."""
+    owed_ps: int = 0
+    """What is added to that, once."""
+    asleep_until_ps: int = AWAKE
+    throttled_ps: int = -NEVER
+    """When it was last throttled."""
+    trace_first: int = 0
+    """Request of its trace that is the episode's first."""
+    trace_from_ps: int = 0
+    """Time of its trace at which the episode begins."""
+    regime: int = 0
+    """Of arrivals whose rate switches: 1 in busy times."""
+    jobs_us: float = 0.0
+    jobs_since_ps: int = 0
+    last_turnaround_us: float = 0.0
+    mean_turnaround_us: float = 0.0
+    answered: int = 0
+    """Jobs that have completed, or requests that have their first token."""
+    running: int = 0
+    """Requests that a serving engine runs."""
+    cached: int = 0
+    """Tokens of theirs in its cache."""
+    prefills: int = 0
+    """1 while its step is a prefill."""
+    prefill_left: int = 0
+    """Tokens that it has still to prefill after that, of the newest request that runs."""
+    l2_job: int = -1
+    """This and what follows: its share of the L2 (:mod:`gpusched_env.devices.rules.l2`)."""
+    brought_bytes: float = 0.0
+    seen_bytes: float = 0.0
+    missing: float = 1.0
+
+
+@dataclass(eq=False)
+class Job:
+    """One request of a tenant: an iteration of its program."""
+
+    number: int
+    variant: JobOps
+    first_op: int = 0
+    operations: int = 0
+    unfinished: int = 0
+    """Of its operations on the device."""
+    marks: int = 0
+    state: int = WAITING
+    overdue: int = 0
+    arrived_ps: int = 0
+    started_ps: int = NEVER
+    deadline_ps: int = NEVER
+    due_ps: int = NEVER
+    """Of its launches."""
+    factor: float = 1.0
+    prompt: int = 0
+    answer: int = 0
+    """Lengths of a serving engine's request, tokens."""
+    tokens: int = 0
+    """Of its answer, so far."""
+    cached: int = 0
+    """In the cache, while it runs."""
+    preemptions: int = 0
+    first_token_ps: int = NEVER
+
+
+@dataclass
+class Thread:
+    tenant: int
+    op: int = 0
+    end: int = 0
+    state: int = IDLE
+    at_work: int = 0
+
+
+@dataclass
+class Mark:
+    launch: int = UNISSUED
+    finished: int = 0
+    ended_ps: int = 0
+
+
+@dataclass
+class StreamBooks:
+    outstanding: int = 0
+    last_end_ps: int = -NEVER

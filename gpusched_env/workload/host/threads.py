@@ -1,20 +1,22 @@
-"""Host threads: they take jobs up and work through their operations in order."""
+"""Host threads: they take jobs up and work through their operations in order, or give a job up."""
 
 from __future__ import annotations
+
+import math
 
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.workload.host.batching import begin_step, end_step, has_step
-from gpusched_env.workload.host.jobs import complete_job
+from gpusched_env.workload.host.jobs import complete_job, give_up
 from gpusched_env.workload.host.states import (
     AWAKE,
     BLOCKED,
-    GONE,
+    DONE_BY_HOST,
+    HAS_LEFT,
     HOST,
     HOST_ONLY,
-    HOST_S_OWN,
     IDLE,
-    NOBODY,
+    NO_JOB,
     RETURNING,
     SERVED,
     SPENDING,
@@ -131,7 +133,7 @@ def next_operation(w, k):
     t = thread(w, k)
     c = client(w, t.tenant)
     if t.op < t.end:
-        spend(w, k)
+        begin_host_time(w, k)
         return
     t.state = IDLE
     c.busy -= 1
@@ -151,13 +153,13 @@ def be_idle(w, tenant):
     c = client(w, tenant)
     if program(w, tenant).max_batch > 0:
         end_step(w, tenant)
-    c.host_job = NOBODY
+    c.host_job = NO_JOB
     w.tenants_serving -= 1
     set_timer(w, HOST, c.first_thread, w.now_ps)
 
 
 @procedure
-def spend(w, k):
+def begin_host_time(w, k):
     """A thread begins with the host time of its next operation."""
     t = thread(w, k)
     c = client(w, t.tenant)
@@ -236,7 +238,7 @@ def release_lock(w, k):
 def host_done(w, tenant, m):
     """A thread has spent the host time of an operation that is nothing else, which others may wait for."""
     if m >= 0:
-        mark(w, tenant, m).launch = HOST_S_OWN
+        mark(w, tenant, m).launch = DONE_BY_HOST
         mark(w, tenant, m).finished = 1
         wake_threads(w, tenant)
 
@@ -311,7 +313,7 @@ def operation_finished(w, tenant, number, row, m, launch):
         mark(w, tenant, m).ended_ps = w.now_ps
     if number >= c.first:
         j = job(w, tenant, number)
-        if j.state != GONE:
+        if j.state != HAS_LEFT:
             j.unfinished -= 1
             if j.unfinished == 0:
                 if program(w, tenant).max_batch == 0:
@@ -319,3 +321,38 @@ def operation_finished(w, tenant, number, row, m, launch):
                 elif c.busy == 0:
                     be_idle(w, tenant)
     wake_threads(w, tenant)
+
+
+@procedure
+def rejectable(w, tenant, number):
+    """Whether a job in the system may be rejected now: an end to charge it up to, and no loop at one instant.
+
+    A request that runs may not: its steps are those of others, too.
+    """
+    c = client(w, tenant)
+    j = job(w, tenant, number)
+    again = c.rejected_ps == w.now_ps and j.arrived_ps == w.now_ps
+    runs = program(w, tenant).max_batch > 0 and j.state == SERVED
+    return rules(w).horizon_us < math.inf and not again and not runs
+
+
+@procedure
+def reject(w, tenant, number):
+    """A scheduler gives a job up, and the host goes on.
+
+    The caller lets the job's pending launches vanish.
+    """
+    c = client(w, tenant)
+    c.rejected_ps = w.now_ps
+    if c.host_job == number:
+        c.host_job = NO_JOB
+        c.busy = 0
+        w.tenants_serving -= 1
+        for k in range(c.first_thread, c.first_thread + c.threads):
+            stop_work(w, k)
+            thread(w, k).state = IDLE
+            set_timer(w, HOST, k, NEVER)
+        set_timer(w, HOST, c.first_thread, w.now_ps)
+        if rules(w).cores > 0:
+            host_changed(w, tenant)
+    give_up(w, tenant, number)

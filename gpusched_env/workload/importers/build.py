@@ -1,13 +1,13 @@
-"""From a recording to a workload: kernels, graphs, streams, operations, and host times without the profiler.
-
-Streams are numbered in order of first use, all of priority 0 (profilers do not record priorities); the streams of
-graphs' branches are no streams of the program.
-"""
+"""From a recording to a workload: kernels, graphs, streams, operations, and host times without the profiler."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import math
+import re
 import statistics
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,16 +18,147 @@ from gpusched_env.display.words import counted
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec, gpu_names
 from gpusched_env.workload.alone import recorded_threads
-from gpusched_env.workload.classify import classify
 from gpusched_env.workload.idle_gpu import IdleGpu
-from gpusched_env.workload.importers.graphs import Node, graphs_of
-from gpusched_env.workload.importers.names import short_name, with_digest
-from gpusched_env.workload.importers.ordering import Action
-from gpusched_env.workload.importers.overlapping import leave_out_overlap
-from gpusched_env.workload.importers.program import ImportedOp, Iteration, iterations
+from gpusched_env.workload.importers.ordering import CLOCK_US, Action
+from gpusched_env.workload.importers.program import ImportedOp, Iteration, iterations, leave_out_overlap
 from gpusched_env.workload.importers.recording import DeviceEvent, LaunchShape, Recording
-from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.kernel import Kernel, classify
 from gpusched_env.workload.workload import EVENT_OPS, GraphNode, Op, OpKind, Variant, Workload
+
+MAX_LENGTH = 160
+"""Longest name kept; longer ones end in a digest of the full name."""
+
+_NOISE = (
+    (re.compile(r"\(anonymous namespace\)::|<unnamed>::"), ""),
+    (re.compile(r"\{lambda\(\)#(\d+)\}"), r"lambda\1"),
+    (re.compile(r"\{lambda\((.*?)\)#(\d+)\}"), r"lambda\2(\1)"),
+    (re.compile(r"::operator\(\)\(\) const"), ""),
+    (re.compile(r"\b(?:at::native|at::cuda|at_cuda_detail|c10|cudnn::engines_precompiled|torch::headeronly)::"), ""),
+    (re.compile(r"^(?:void|std::enable_if<.*?>::type) "), ""),
+)
+
+
+def short_name(full: str) -> str:
+    """``full`` (a demangled C++ name) without namespaces, lambda noise and parameter list.
+
+    Template arguments stay: they distinguish kernels. The result depends on ``full`` alone and has at
+    most :data:`MAX_LENGTH` characters.
+    """
+    name = full
+    for pattern, replacement in _NOISE:
+        name = pattern.sub(replacement, name)
+    name = _without_parameters(name).strip()
+    return name if name and len(name) <= MAX_LENGTH else with_digest(name, full)
+
+
+def with_digest(name: str, full: str) -> str:
+    """``name``, cut if need be, with a digest of ``full`` to keep it distinct."""
+    digest = hashlib.sha256(full.encode()).hexdigest()[:6]
+    return f"{name[: MAX_LENGTH - 7]}~{digest}"
+
+
+def _without_parameters(name: str) -> str:
+    """Drop the parameter list: everything from the first ``(`` outside template brackets."""
+    depth = 0
+    for i, character in enumerate(name):
+        if character == "<":
+            depth += 1
+        elif character == ">":
+            depth -= 1
+        elif character == "(" and depth == 0 and i > 0:
+            return name[:i]
+    return name
+
+
+JOIN_GAP_US = 1.0
+"""A node that waits for its own branch alone follows within less (0.5 to 0.8 us on an H200)."""
+
+
+@dataclass(slots=True)
+class ImportedNode:
+    """A node of a graph."""
+
+    event: DeviceEvent
+    """Of the first launch."""
+    duration_us: float
+    """Mean over the launches."""
+    after: tuple[int, ...]
+    """Earlier nodes that it waits for."""
+
+
+def graphs_of(launches: Sequence[Action]) -> tuple[list[list[ImportedNode]], dict[Action, int]]:
+    """The distinct graphs among ``launches``, in order of first launch, and which one each launch is of."""
+    alike: dict[tuple[object, ...], list[Action]] = {}
+    for action in launches:
+        alike.setdefault(_identity(action), []).append(action)
+    rows = {action: row for row, actions in enumerate(alike.values()) for action in actions}
+    return [_nodes(actions) for actions in alike.values()], rows
+
+
+def _branches(action: Action) -> list[list[DeviceEvent]]:
+    """Nodes by stream, that of the launch first."""
+    branches: dict[int, list[DeviceEvent]] = {}
+    for event in action.events:
+        branches.setdefault(event.stream, []).append(event)
+    return [branches[stream] for stream in sorted(branches, key=lambda stream: (stream != action.stream, stream))]
+
+
+def _identity(action: Action) -> tuple[object, ...]:
+    return tuple(tuple((e.kind, e.name, e.shape, e.bytes) for e in branch) for branch in _branches(action))
+
+
+def _nodes(actions: Sequence[Action]) -> list[ImportedNode]:
+    runs = [_branches(action) for action in actions]
+    places = [(b, i) for b, branch in enumerate(runs[0]) for i in range(len(branch))]
+    places.sort(key=lambda place: (runs[0][place[0]][place[1]].start_us, runs[0][place[0]][place[1]].end_us))
+    numbers = {place: number for number, place in enumerate(places)}
+    ends = sorted((runs[0][b][i].end_us, b, i) for b, i in places)
+    found = []
+    for number, (b, i) in enumerate(places):
+        waits = [(b, i - 1), *_joined(runs, b, i)] if i > 0 else _forked(runs, ends, b)
+        found.append(
+            ImportedNode(
+                event=runs[0][b][i],
+                duration_us=statistics.fmean(run[b][i].duration_us for run in runs),
+                # Only earlier nodes: one that never takes any time could otherwise wait for its like.
+                after=tuple(sorted(numbers[place] for place in waits if numbers[place] < number)),
+            )
+        )
+    return found
+
+
+def _forked(
+    runs: Sequence[list[list[DeviceEvent]]], ends: Sequence[tuple[float, int, int]], b: int
+) -> list[tuple[int, int]]:
+    """The node that the first one of branch ``b`` waits for; ``ends`` are those of all nodes, in order."""
+    starts = [run[b][0].start_us for run in runs]
+    for place in range(bisect_right(ends, (starts[0] + CLOCK_US, math.inf)) - 1, -1, -1):
+        _, other, n = ends[place]
+        if other != b and all(run[other][n].end_us <= s + CLOCK_US for run, s in zip(runs, starts, strict=True)):
+            return [(other, n)]
+    return []
+
+
+def _joined(runs: Sequence[list[list[DeviceEvent]]], b: int, i: int) -> list[tuple[int, int]]:
+    """Nodes of other branches that a later node ``i`` of branch ``b`` waits for."""
+    starts = [run[b][i].start_us for run in runs]
+    idle_from = [run[b][i - 1].end_us for run in runs]
+    if statistics.median(s - e for s, e in zip(starts, idle_from, strict=True)) <= JOIN_GAP_US:
+        return []
+    found = []
+    for other, branch in enumerate(runs[0]):
+        # Nodes of a branch end in order.
+        last = bisect_right(branch, starts[0] + CLOCK_US, key=lambda node: node.end_us) - 1 if other != b else -1
+        first = bisect_right(branch, idle_from[0], key=lambda node: node.end_us)
+        for n in range(last, first - 1, -1):
+            if all(
+                since < run[other][n].end_us <= start + CLOCK_US
+                for run, since, start in zip(runs, idle_from, starts, strict=True)
+            ):
+                found.append((other, n))
+                break
+    return found
+
 
 DECIMALS = 3
 """Times are kept to 1 ns: what profilers resolve."""
@@ -46,8 +177,8 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
 
     One variant an iteration, each ended by a synchronisation. Streams, records of events and waits for them stay
     (:mod:`~gpusched_env.workload.importers.ordering`), as do CUDA graphs
-    (:mod:`~gpusched_env.workload.importers.graphs`) and host threads that run side by side
-    (:mod:`~gpusched_env.workload.importers.threads`). Durations are the recorded ones: what ran beside other work of
+    (:mod:`~gpusched_env.workload.importers.build`) and host threads that run side by side
+    (:mod:`~gpusched_env.workload.importers.ordering`). Durations are the recorded ones: what ran beside other work of
     the recording is as slow as it was there. If the recording knows wall times without
     the profiler, the host times of each variant are scaled such that it takes their median alone; if not,
     they stay, and ``iteration_us`` holds the recorded lengths of the iterations.
@@ -214,7 +345,7 @@ class _Tables:
         row, reads, writes = self._row(event), event.reads, event.writes
         return Op(kind, op.host_us, row, event.duration_us, event.bytes, stream, reads=reads, writes=writes)
 
-    def node(self, node: Node) -> GraphNode:
+    def node(self, node: ImportedNode) -> GraphNode:
         """A node of a graph."""
         event = node.event
         return GraphNode(

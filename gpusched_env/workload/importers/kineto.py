@@ -20,7 +20,7 @@ versions also write records of events, as category ``cuda_event``. Versions of 2
 
 Work on the device has the ``External id`` of the operator that launched it. Operators also have a ``Record function
 id``, by which an execution trace of the same run is joined
-(:mod:`~gpusched_env.workload.importers.execution_trace`).
+(:mod:`~gpusched_env.workload.importers.pytorch`).
 
 Top-level entries that ``prof.add_metadata_json`` made are kept; one says how long iterations take without the profiler
 (:data:`~gpusched_env.workload.importers.recording.UNPROFILED`).
@@ -39,22 +39,31 @@ from pathlib import Path
 from typing import Any
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import Product, alike
-from gpusched_env.workload.importers.execution_trace import read_execution_trace, with_memory
+from gpusched_env.hardware.specs import GpuProduct, alike
 from gpusched_env.workload.importers.fields import Fields, load_json
-from gpusched_env.workload.importers.launches import Launch, device_event, device_of, optional
-from gpusched_env.workload.importers.missing import completed
+from gpusched_env.workload.importers.missing import completed_recording
+from gpusched_env.workload.importers.pytorch import (
+    RecordedLaunch,
+    device_event,
+    device_of,
+    optional,
+    read_execution_trace,
+    with_memory,
+)
 from gpusched_env.workload.importers.recording import (
+    ANY,
     UNPROFILED,
     DeviceEvent,
+    GpuProcess,
     HostCall,
     OrderCall,
     Recording,
+    Selection,
     check_unprofiled,
     ordering,
     pick_iterations,
+    select,
 )
-from gpusched_env.workload.importers.selection import ANY, Part, Selection, select
 from gpusched_env.workload.workload import OpKind
 
 # Those with a capital: PyTorch 1.8 to 1.11.
@@ -99,7 +108,7 @@ def read_kineto(
         raise InputError(f"{origin}: no GPU kernel in the trace; profile with ProfilerActivity.CUDA")
     owners = _owners(parts)
     part = select(
-        ((Part(device_of(event), owners[device_of(event)]), kind) for kind, event in parts.work),
+        ((GpuProcess(device_of(event), owners[device_of(event)]), kind) for kind, event in parts.work),
         selection,
         lambda part: _product(document, part.device, parts),
         origin,
@@ -124,14 +133,14 @@ def read_kineto(
         if launches
         else "profile with ProfilerActivity.CPU and ProfilerActivity.CUDA",
     )
-    return completed(recording, launches)
+    return completed_recording(recording, launches)
 
 
 @dataclass(slots=True)
 class _Parts:
     """The events of a trace by category."""
 
-    launches: dict[int, dict[int, Launch]] = field(default_factory=dict)
+    launches: dict[int, dict[int, RecordedLaunch]] = field(default_factory=dict)
     """Calls by process and correlation."""
     orders: list[tuple[int, int, HostCall]] = field(default_factory=list)
     """Calls that order device work, with their processes and correlations (-1: none)."""
@@ -160,7 +169,7 @@ class _Parts:
         elif category in ("cuda_sync", "cuda_event"):
             self.details.append(event)
 
-    def of(self, part: Part) -> _Parts:
+    def of(self, part: GpuProcess) -> _Parts:
         """Those of one process on one GPU."""
 
         def mine(process: int) -> bool:
@@ -185,7 +194,7 @@ class _Parts:
         own = self.launches.setdefault(process, {})
         # Of a runtime call and the driver call inside it, the outer one.
         if correlation >= 0 and (correlation not in own or call.start_us < own[correlation].call.start_us):
-            own[correlation] = Launch(call, arguments)
+            own[correlation] = RecordedLaunch(call, arguments)
 
 
 def _owners(parts: _Parts) -> dict[int, int | None]:
@@ -196,7 +205,7 @@ def _owners(parts: _Parts) -> dict[int, int | None]:
     if len(parts.launches) < 2:
         process = next(iter(parts.launches), None)
         return {device_of(event): process for _, event in parts.work}
-    by_number: dict[int, list[tuple[int, Launch]]] = defaultdict(list)
+    by_number: dict[int, list[tuple[int, RecordedLaunch]]] = defaultdict(list)
     for process, calls in sorted(parts.launches.items()):
         for number, launch in calls.items():
             by_number[number].append((process, launch))
@@ -309,14 +318,14 @@ def _unprofiled(document: dict[str, Any], origin: str) -> tuple[float, ...]:
     return check_unprofiled(given if isinstance(given, list) else [given], f"{origin}: {UNPROFILED}")
 
 
-def _product(document: dict[str, Any], device: int, parts: _Parts) -> Product:
+def _product(document: dict[str, Any], device: int, parts: _Parts) -> GpuProduct:
     """What the trace says of a GPU: the one of its number, or any if all are called alike.
 
     On ROCm numbers begin at 2, behind those of the hosts.
     """
     listed = document.get("deviceProperties")
     found = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
-    products = [Product.of(gpu.get("name"), gpu.get("numSms"), gpu.get("totalGlobalMem")) for gpu in found]
+    products = [GpuProduct.of(gpu.get("name"), gpu.get("numSms"), gpu.get("totalGlobalMem")) for gpu in found]
     calls = (launch.call for own in parts.launches.values() for launch in own.values())
     rocm = any(call.name.startswith("hip") for call in calls)
     own = [product for gpu, product in zip(found, products, strict=True) if not rocm and gpu.get("id") == device]

@@ -41,7 +41,7 @@ UNSEEN: Final = "not recorded"
 _COLLECTIVE = re.compile(r"nccl|rccl|nvshmem|cross_device_reduce", re.IGNORECASE)
 
 
-def completed(recording: Recording, numbers: Collection[int]) -> Recording:
+def completed_recording(recording: Recording, numbers: Collection[int]) -> Recording:
     """A recording in which all work has times and registers, and what was launched before it is in no iteration.
 
     Args:

@@ -1,46 +1,108 @@
 """Reader of Nsight Systems exports: ``nsys export --type sqlite report.nsys-rep``.
 
-Tables are created lazily, so each but that of the kernels may be missing. Kernels, copies and memsets
-(``CUPTI_ACTIVITY_KIND_KERNEL``, ``_MEMCPY``, ``_MEMSET``) name their launch call in ``_RUNTIME`` by ``correlationId``;
-nodes of a CUDA graph have that of its ``cudaGraphLaunch`` (profiled with ``--cuda-graph-trace=node``: otherwise
-``_GRAPH_TRACE`` has the graphs as a whole, which cannot be imported). ``_SYNCHRONIZATION`` has the stream and the event
-of synchronisations and waits, ``_CUDA_EVENT`` (``--cuda-event-trace=true``) those of records. NVTX ranges
-(``NVTX_EVENTS``) are the annotations that mark iterations. Times are nanoseconds of one clock. See the "SQLite Schema
-Reference" of the Nsight Systems user guide.
-
-Other columns are not read, and tables may carry a version in their names, so that exports of other versions (2020 to
-2026 differ in them) read alike. ``deviceId`` is a process's number of a GPU: ``TARGET_INFO_CUDA_DEVICE``, where there
-is one, says which that is in ``TARGET_INFO_GPU``. What the host did between its calls is not recorded: threads whose
-calls do not overlap are taken to take turns.
+Of tables of any version, only what is read is read, bounded in length.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import Product, alike
+from gpusched_env.hardware.specs import GpuProduct, alike
 from gpusched_env.reading import opened
 from gpusched_env.workload.importers.fields import MOST_BYTES, Fields
-from gpusched_env.workload.importers.missing import completed
+from gpusched_env.workload.importers.missing import completed_recording
 from gpusched_env.workload.importers.recording import (
+    ANY,
     UNPROFILED,
     DeviceEvent,
+    GpuProcess,
     HostCall,
     LaunchShape,
     OrderCall,
     Recording,
+    Selection,
     check_unprofiled,
     ordering,
     pick_iterations,
+    select,
 )
-from gpusched_env.workload.importers.selection import ANY, Part, Selection, select
-from gpusched_env.workload.importers.tables import Tables
 from gpusched_env.workload.workload import OpKind
+
+LONGEST_TEXT: Final = 1 << 16
+"""Characters of a text that are read: names of kernels are the longest."""
+_LARGEST_VALUE: Final = 1 << 24
+"""Bytes of a value that SQLite may make; some reports keep the program's output as a text."""
+
+
+class ExportTables:
+    """An open export.
+
+    Tables may be called otherwise by a version, before or behind (``NVTX_EVENTS_V2``): the newest that has rows is
+    read.
+    """
+
+    def __init__(self, database: sqlite3.Connection, origin: str) -> None:
+        database.text_factory = lambda text: text.decode(errors="replace")
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_VALUE)
+        self._database = database
+        self._origin = origin
+        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'")
+        self._names = sorted((name for (name,) in found), key=_version, reverse=True)
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table, of any version."""
+        return self._name(table) is not None
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[Fields]:
+        """The rows of a table with those of its columns that it has; none if there is no such table."""
+        name = self._name(table)
+        if name is None:
+            return
+        known = self._columns(name)
+        chosen = [column for column in columns if column in known]
+        listed = ", ".join(_bounded(column) for column in chosen) or "NULL"
+        for number, values in enumerate(self._database.execute(f'SELECT {listed} FROM "{name}"'), start=1):
+            yield Fields(dict(zip(chosen, values, strict=False)), f"{self._origin}: {name} row {number}")
+
+    def texts(self, users: Sequence[tuple[str, str]]) -> dict[int, str]:
+        """The texts that are named by some columns of some tables, by number."""
+        table = self._name("StringIds")
+        named = [(self._name(user), column) for user, column in users]
+        used = [f'SELECT {column} FROM "{name}"' for name, column in named if name and column in self._columns(name)]
+        if table is None or not used or not {"id", "value"} <= self._columns(table):
+            return {}
+        wanted = " UNION ".join(used)
+        found = self._database.execute(f'SELECT id, {_bounded("value")} FROM "{table}" WHERE id IN ({wanted})')
+        return {number: text for number, text in found if isinstance(number, int) and isinstance(text, str)}
+
+    def _columns(self, name: str) -> set[str]:
+        return {row[1] for row in self._database.execute(f'PRAGMA table_xinfo("{name}")')}
+
+    def _name(self, table: str) -> str | None:
+        """What a table is called: the newest version with rows, else the plain name."""
+        pattern = re.compile(rf"(V?\d+_)?{table}(_?V?\d+)?", re.IGNORECASE)
+        found = [name for name in self._names if pattern.fullmatch(name)]
+        return next((name for name in found if self._has_rows(name)), found[-1] if found else None)
+
+    def _has_rows(self, name: str) -> bool:
+        return next(self._database.execute(f'SELECT 1 FROM "{name}" LIMIT 1'), None) is not None
+
+
+def _version(name: str) -> int:
+    """The number before or behind a name; -1 without."""
+    given = re.match(r"V?(\d{1,9})_", name, re.IGNORECASE) or re.search(r"_?V?(\d{1,9})$", name, re.IGNORECASE)
+    return int(given[1]) if given else -1
+
+
+def _bounded(column: str) -> str:
+    return f'CASE typeof("{column}") WHEN \'text\' THEN substr("{column}", 1, {LONGEST_TEXT}) ELSE "{column}" END'
+
 
 _HEADER = b"SQLite format 3\0"
 _PREFIX = "CUPTI_ACTIVITY_KIND_"
@@ -83,7 +145,7 @@ def read_nsys(path: Path, iteration: str | None = None, selection: Selection = A
     try:
         database = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
         try:
-            return _Export(Tables(database, str(path)), str(path)).recording(path.stem, iteration, selection)
+            return _Export(ExportTables(database, str(path)), str(path)).recording(path.stem, iteration, selection)
         finally:
             database.close()
     except (sqlite3.Error, OverflowError) as error:
@@ -93,7 +155,7 @@ def read_nsys(path: Path, iteration: str | None = None, selection: Selection = A
 class _Export:
     """The tables of an export."""
 
-    def __init__(self, tables: Tables, origin: str) -> None:
+    def __init__(self, tables: ExportTables, origin: str) -> None:
         self._tables = tables
         self._origin = origin
         self._strings = tables.texts(_TEXTS)
@@ -120,7 +182,7 @@ class _Export:
             if calls
             else "profile with nsys profile --trace=cuda,nvtx, and a range that has the launches",
         )
-        return completed(recording, calls)
+        return completed_recording(recording, calls)
 
     def _work(self) -> list[tuple[OpKind, Fields]]:
         """Kernels, copies and memsets of all processes and GPUs."""
@@ -146,7 +208,7 @@ class _Export:
             raise row.fail(field, "the id of a row of StringIds")
         return self._strings[number]
 
-    def _calls(self, part: Part) -> dict[int, HostCall]:
+    def _calls(self, part: GpuProcess) -> dict[int, HostCall]:
         """Calls by correlation; of a runtime call and the driver call inside it, the outer one."""
         found: dict[int, HostCall] = {}
         for row in self._rows("RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId")):
@@ -160,7 +222,7 @@ class _Export:
                 found[correlation] = call
         return found
 
-    def _orders(self, part: Part, calls: Mapping[int, HostCall]) -> Iterator[OrderCall]:
+    def _orders(self, part: GpuProcess, calls: Mapping[int, HostCall]) -> Iterator[OrderCall]:
         streams: dict[int, int] = {}
         events: dict[int, int] = {}
         for table in ("SYNCHRONIZATION", "CUDA_EVENT"):
@@ -218,12 +280,12 @@ class _Export:
                 elif row.values.get("textId") is not None:
                     yield row, self._named(row, "textId")
 
-    def _marks(self, part: Part) -> Iterator[HostCall]:
+    def _marks(self, part: GpuProcess) -> Iterator[HostCall]:
         for row, text in self._texts(*_RANGES):
             if row.values.get("end") is not None and _is_of(row, part):
                 yield HostCall(text, *_span_us(row), _thread(row))
 
-    def _unprofiled(self, part: Part) -> tuple[float, ...]:
+    def _unprofiled(self, part: GpuProcess) -> tuple[float, ...]:
         """What a mark says of iterations without the profiler."""
         found: tuple[float, ...] = ()
         for row, text in self._texts(_MARK):
@@ -232,12 +294,12 @@ class _Export:
                 found += check_unprofiled(given[1].split(","), f"{row.where}: {UNPROFILED}")
         return found
 
-    def _overheads(self, part: Part) -> Iterator[HostCall]:
+    def _overheads(self, part: GpuProcess) -> Iterator[HostCall]:
         for row in self._tables.rows("PROFILER_OVERHEAD", ("start", "end", "globalTid")):
             if _is_of(row, part):
                 yield HostCall("overhead", *_span_us(row))
 
-    def _gpu(self, part: Part) -> Product:
+    def _gpu(self, part: GpuProcess) -> GpuProduct:
         """What the driver says of a process's GPU: the one of its number, or any if all are called alike."""
         rows = [*self._tables.rows("TARGET_INFO_GPU", _GPU), *self._tables.rows("TARGET_INFO_CUDA_GPU", _GPU)]
         known = [
@@ -253,16 +315,16 @@ class _Export:
         return alike([_described(row) for row in rows if field is None or row.values.get(field) == number])
 
 
-def _described(gpu: Fields) -> Product:
+def _described(gpu: Fields) -> GpuProduct:
     name, *sizes = (
         next((value for value in map(gpu.values.get, names) if value is not None), None)
         for names in (("name",), ("smCount", "numMultiprocessors"), ("totalMemory", "globalMemorySize"))
     )
-    return Product.of(name, *sizes)
+    return GpuProduct.of(name, *sizes)
 
 
-def _part(row: Fields) -> Part:
-    return Part(row.integer("deviceId"), _process(row))
+def _part(row: Fields) -> GpuProcess:
+    return GpuProcess(row.integer("deviceId"), _process(row))
 
 
 def _process(row: Fields) -> int | None:
@@ -274,7 +336,7 @@ def _on_system(number: int) -> int:
     return number >> 24 & 0xFFFFFF
 
 
-def _is_of(row: Fields, part: Part) -> bool:
+def _is_of(row: Fields, part: GpuProcess) -> bool:
     """Whether the thread of a call or range is of a part's process, as far as both are known."""
     return None in (part.process, row.values.get("globalTid")) or _on_system(_thread(row)) == part.process
 

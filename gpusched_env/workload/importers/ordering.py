@@ -1,32 +1,18 @@
-"""What the calls of a recording did to streams: which stream and which event, inferred where the profiler is silent.
+"""What the calls of a recording did to streams, and which host threads run side by side.
 
-Profilers record that an event was recorded or waited for, seldom which. What they say is taken; for the rest:
-
-* A record is in the stream of the launch before it on its host thread (as Holistic Trace Analysis has it too). If that
-  stream has nothing new since its last record, it is in the stream launched into last that has: branches that were
-  forked are joined one after the other, with no launch between. Where the profiler saw waits and no record at all, each
-  wait has one right before it.
-* A wait is for the record before it on its thread (if it has none: on any), of those that no other event's wait has
-  taken if events are numbered. PyTorch's ``wait_stream`` makes both calls, one after the other.
-* A wait without a stream is in that of the next launch on its thread that goes to another stream than the record's, and
-  to one that does not wait for the same work yet.
-* The host waits for the last record before that had happened when the call returned; ``cudaStreamSynchronize`` for the
-  stream of the launch before it, if that stream was done then, else for the one that was done last.
-* Calls that may wait (allocations, and queries that a thread repeats within :data:`POLL_US`) have waited if what they
-  may wait for was done between call and return, and their thread launches something.
-
-An inferred wait is left out if the recorded times contradict it: what had to wait began earlier.
+Streams and events are inferred where the profiler is silent.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gpusched_env.errors import InputError
 from gpusched_env.workload.importers.recording import (
     DeviceEvent,
     HostCall,
@@ -95,7 +81,7 @@ class Action:
         return max(event.end_us for event in self.events)
 
 
-def resolve(recording: Recording, launched: Iterable[tuple[HostCall, DeviceEvent]]) -> list[Action]:
+def resolved_actions(recording: Recording, launched: Iterable[tuple[HostCall, DeviceEvent]]) -> list[Action]:
     """Everything that the host had the device do, in order of the calls.
 
     Args:
@@ -279,3 +265,67 @@ def usual_threads(recording: Recording) -> dict[int, int]:
         if event.call is not None:
             counts[event.stream][event.call.thread] += 1
     return {stream: count.most_common(1)[0][0] for stream, count in counts.items()}
+
+
+Interval = tuple[float, float]
+BESIDE = 0.01
+"""Share of the time of the thread that does less in which both may be busy (trainings of PyTorch: 0.0001 to 0.001)."""
+MOST_PROGRAMS = 64
+"""Host threads side by side: PyTorch has a few."""
+
+
+def host_programs(recording: Recording, actions: Sequence[Action]) -> dict[int, int]:
+    """The host program of each thread that does something with the device; 0 is that of the iterations' thread.
+
+    Raises:
+        InputError: there are more than :data:`MOST_PROGRAMS`.
+    """
+    first_us: dict[int, float] = {}
+    busy: dict[int, list[Interval]] = defaultdict(list)
+    for action in actions:
+        first_us.setdefault(action.call.thread, action.call.start_us)
+        busy[action.call.thread].append((action.call.start_us, action.call.end_us))
+    if len(first_us) == 1:
+        return dict.fromkeys(first_us, 0)
+    for call in recording.host_work:
+        if call.thread in first_us:
+            busy[call.thread].append((call.start_us, call.end_us))
+    main = next((mark.thread for mark in recording.iterations if mark.thread in first_us), None)
+    programs: list[list[Interval]] = []
+    found = {}
+    for thread in sorted(first_us, key=lambda t: (t != main, first_us[t])):
+        own = _covered(busy[thread])
+        row = next((row for row, taken in enumerate(programs) if _take_turns(taken, own)), len(programs))
+        if row == MOST_PROGRAMS:
+            raise InputError(f"{recording.origin}: calls of more than {MOST_PROGRAMS} host threads overlap")
+        if row == len(programs):
+            programs.append([])
+        programs[row] = _covered((*programs[row], *own))
+        found[thread] = row
+    return found
+
+
+def _covered(intervals: Iterable[Interval]) -> list[Interval]:
+    """The time that some intervals cover, as intervals apart from each other, in order."""
+    found: list[Interval] = []
+    for start, end in sorted(intervals):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        elif end > start:
+            found.append((start, end))
+    return found
+
+
+def _take_turns(one: Sequence[Interval], other: Sequence[Interval]) -> bool:
+    """Whether ``one`` and ``other``, both as :func:`_covered` has them, overlap no more than :data:`BESIDE`."""
+    both_us = 0.0
+    for start, end in other:
+        for place in range(bisect_left(one, (end, -math.inf)) - 1, -1, -1):
+            if one[place][1] <= start:
+                break
+            both_us += min(end, one[place][1]) - max(start, one[place][0])
+    return both_us <= BESIDE * min(_length_us(one), _length_us(other))
+
+
+def _length_us(intervals: Sequence[Interval]) -> float:
+    return sum(end - start for start, end in intervals)

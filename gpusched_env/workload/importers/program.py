@@ -1,24 +1,56 @@
 """From profiler timestamps to a host program: what the host did, in order, and how long it took between.
 
-Host time is what passes between the returns of consecutive calls, except where the host waited for the
-device: there the wait is left out, since it follows from the device's progress. What a waiting call took
-longer than the GPU's synchronisation latency counts as host time of the next operation.
+Waiting for a place in the queue of launches is no work of the host, nor is what overlaps the iteration before.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import Timing
-from gpusched_env.workload.importers.full_queue import find_blocked
-from gpusched_env.workload.importers.ordering import Action, resolve, usual_threads
+from gpusched_env.workload.idle_gpu import LAUNCH_DEPTH
+from gpusched_env.workload.importers.ordering import Action, host_programs, resolved_actions, usual_threads
 from gpusched_env.workload.importers.recording import DeviceEvent, HostCall, Recording
-from gpusched_env.workload.importers.threads import host_programs
 from gpusched_env.workload.workload import OpKind
+
+NEARLY: Final = 0.9
+"""The queue is full from this share of its places on (V100, PyTorch 2.2: calls block at 1,022 launches that the
+profiler counts; what it does not count may take places too)."""
+
+
+def find_blocked(actions: Sequence[Action]) -> None:
+    """Set :attr:`.ordering.Action.returns_us` of launches that blocked: they would have returned as soon as others.
+
+    A call has blocked if the queue was full when it began, and a place came free before it returned.
+
+    Args:
+        actions: in order of the calls.
+    """
+    launches = [action for action in actions if action.events]
+    ends = sorted(launch.end_us for launch in launches)
+    pending = [before - bisect_right(ends, launch.call.start_us) for before, launch in enumerate(launches)]
+    most = max(pending, default=0)
+    if most < NEARLY * LAUNCH_DEPTH:
+        return
+    usual: defaultdict[str, list[float]] = defaultdict(list)
+    blocked = []
+    for launch, others in zip(launches, pending, strict=True):
+        call = launch.call
+        if others < NEARLY * most:
+            usual[call.name].append(call.duration_us)
+        elif bisect_right(ends, call.end_us) > bisect_right(ends, call.start_us):
+            blocked.append(launch)
+    usual_us = {name: statistics.median(found) for name, found in usual.items()}
+    for launch in blocked:
+        launch.returns_us = launch.call.start_us + usual_us.get(launch.call.name, launch.call.duration_us)
+
 
 _COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE)
 LOST_LAUNCHES = 0.05
@@ -75,7 +107,7 @@ def iterations(recording: Recording, timing: Timing) -> list[Iteration]:
     Raises:
         InputError: too many launches are missing, or no iteration launches a kernel.
     """
-    actions = resolve(recording, _launched(recording, timing))
+    actions = resolved_actions(recording, _launched(recording, timing))
     find_blocked(actions)
     programs = host_programs(recording, actions)
     found = []
@@ -290,3 +322,39 @@ def _sequence(iteration: Iteration) -> list[list[tuple[OpKind, str]]]:
         [(op.kind, op.action.events[0].name if op.action and op.action.events else "") for op in thread]
         for thread in iteration.threads
     ]
+
+
+AS_RECORDED: Final = 1.005
+"""An iteration that takes at most so many times as long alone as recorded has kept its pace."""
+_HALVINGS: Final = 6
+
+
+def leave_out_overlap(iteration: Iteration, alone_us: Callable[[], float]) -> float:
+    """Shorten the host times of ``iteration`` by what passed behind the one before, as far as it keeps it up.
+
+    Args:
+        iteration: as recorded.
+        alone_us: how long it takes alone, as it is when this is called.
+
+    Returns:
+        the host time that was left out, microseconds.
+    """
+    recorded = [(op, op.host_us) for op in iteration.ops if op.ahead_us > 0.0]
+    if not recorded or alone_us() <= AS_RECORDED * iteration.recorded_us:
+        return 0.0
+
+    def shortened_us(share: float) -> float:
+        for op, host_us in recorded:
+            op.host_us = host_us - share * op.ahead_us
+        return alone_us()
+
+    # Where something else makes it longer, host time is kept that changes nothing.
+    most_us = AS_RECORDED * max(iteration.recorded_us, shortened_us(1.0))
+    low, high = 0.0, 1.0
+    if shortened_us(low) <= most_us:
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if shortened_us(middle) <= most_us else (middle, high)
+    shortened_us(high)
+    return high * sum(op.ahead_us for op, _ in recorded)

@@ -1,4 +1,7 @@
-"""A profiler's recording of one host process, independent of the file format it came from."""
+"""A profiler's recording of one host process, independent of the file format it came from.
+
+Of a recording of several, a GPU and a process are selected.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from gpusched_env.display.words import printable
 from gpusched_env.errors import InputError
-from gpusched_env.hardware.products import Product
+from gpusched_env.hardware.specs import GpuProduct
 from gpusched_env.workload.importers.fields import shown
 from gpusched_env.workload.workload import OpKind, Segment
 
@@ -145,7 +149,7 @@ class Recording:
     """Where it comes from, for error messages: the path of the file."""
     recorder: str
     """Profiler and library versions, as far as the file tells."""
-    gpu: Product
+    gpu: GpuProduct
     """What the driver says of its GPU."""
     events: tuple[DeviceEvent, ...]
     """In any order."""
@@ -209,3 +213,73 @@ def check_unprofiled(given: Sequence[Any], where: str) -> tuple[float, ...]:
             raise InputError(f"{where} has {shown(value)}, expected positive times in microseconds")
         found.append(us)
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What its user asks for; ``None``: whatever there is, if it is one."""
+
+    device: int | None = None
+    """Number of the GPU, as in the file."""
+    process: int | None = None
+    """Number of the process on its system."""
+
+
+ANY: Final = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A GPU and a process that uses it."""
+
+    device: int
+    process: int | None = None
+    """``None``: unknown."""
+
+
+def select(
+    work: Iterable[tuple[GpuProcess, OpKind]],
+    selection: Selection,
+    product: Callable[[GpuProcess], GpuProduct],
+    origin: str,
+) -> GpuProcess:
+    """The part of a recording that is asked for.
+
+    Args:
+        work: whose each piece of device work is, and its kind.
+        selection: what is asked for.
+        product: the GPU of a part.
+        origin: the file, for errors.
+
+    Raises:
+        InputError: there is none, or more than one; lists those that there are.
+    """
+    counts: dict[GpuProcess, Counter[str]] = {}
+    for part, kind in work:
+        counts.setdefault(part, Counter())[_LISTED.get(kind, "copies")] += 1
+    fitting = [
+        part for part in counts if selection.device in (None, part.device) and selection.process in (None, part.process)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    listed = "; ".join(_described(part, product(part), counts[part]) for part in sorted(counts, key=_place)[:_SHOWN])
+    more = f"; and {len(counts) - _SHOWN} more" if len(counts) > _SHOWN else ""
+    raise InputError(
+        f"{origin}: a workload is one process on one GPU; say which (device=, --device; process=, --process) of "
+        f"{listed}{more}"
+    )
+
+
+_LISTED = {OpKind.KERNEL: "kernels", OpKind.MEMSET: "memsets"}
+_SHOWN = 32
+"""Parts that a message lists."""
+
+
+def _place(part: GpuProcess) -> tuple[int, int]:
+    return part.device, -1 if part.process is None else part.process
+
+
+def _described(part: GpuProcess, product: GpuProduct, counts: Counter[str]) -> str:
+    process = "" if part.process is None else f", process {part.process}"
+    figures = ", ".join(f"{counts[what]} {what}" for what in ("kernels", "copies", "memsets"))
+    return f"device {part.device} ({product.name or 'GPU not named'}{process}): {figures}"

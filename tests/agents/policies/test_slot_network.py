@@ -46,8 +46,7 @@ def torch_numbers(policy: ExportedPolicy, layout: ActionLayout, tables: Observat
     """What the network of an exported policy computes in torch."""
     import torch
 
-    from gpusched_env.agents.policies.slot_network import SlotActor
-    from gpusched_env.agents.policies.tables import TablesExtractor
+    from gpusched_env.agents.policies.slots import SlotActor, TablesExtractor
 
     sizes: Any = policy.info.network
     actor = SlotActor(sizes)

@@ -14,16 +14,16 @@ from gpusched_env.agents.policy_file import kind
 from gpusched_env.agents.shipped import FOLDER, shipped_names, shipped_policy
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import DEFAULTS, config_of, defaults_for
-from gpusched_env.agents.training.game_training import GameTraining, game_training_of
-from gpusched_env.games.child_launches.agents.config import LaunchTraining
-from gpusched_env.games.child_launches.agents.learned import NAME as DYNAMIC_PARALLELISM
-from gpusched_env.games.child_launches.agents.learned import LearnedLaunches
-from gpusched_env.games.fleet.agents.config import FleetTraining
-from gpusched_env.games.fleet.agents.learned import NAME as FLEET
-from gpusched_env.games.fleet.agents.learned import LearnedFleet
-from gpusched_env.games.task_queues.agents.config import FormTraining
-from gpusched_env.games.task_queues.agents.learned import NAME as TASK_QUEUE
-from gpusched_env.games.task_queues.agents.learned import LearnedForms
+from gpusched_env.agents.training.trainer import GameTraining, game_training_of
+from gpusched_env.games.child_launches.agents.rule import NAME as DYNAMIC_PARALLELISM
+from gpusched_env.games.child_launches.agents.rule import LearnedLaunches
+from gpusched_env.games.child_launches.agents.trainer import LaunchTraining
+from gpusched_env.games.fleet.agents.rule import NAME as FLEET
+from gpusched_env.games.fleet.agents.rule import LearnedFleet
+from gpusched_env.games.fleet.agents.trainer import FleetTraining
+from gpusched_env.games.task_queues.agents.rule import NAME as TASK_QUEUE
+from gpusched_env.games.task_queues.agents.rule import LearnedForms
+from gpusched_env.games.task_queues.agents.trainer import FormTraining
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import load_scenario
 

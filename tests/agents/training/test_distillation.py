@@ -10,8 +10,8 @@ import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.learned import LearnedScheduler
+from gpusched_env.agents.policies.serve import ALONE, BESIDE
 from gpusched_env.agents.rollout import evaluate_costs
-from gpusched_env.agents.serve import ALONE, BESIDE
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
 from gpusched_env.devices import make_device
@@ -25,7 +25,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Progress
+    from gpusched_env.agents.training.validation import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -81,7 +81,7 @@ def test_a_training_learns_to_decide_without_futures_and_goes_on_where_it_was_st
     class Cut(Exception):
         """Stands for a kill."""
 
-    def cut(progress: Progress) -> None:
+    def cut(progress: TrainingProgress) -> None:
         if progress.timesteps > 1000:
             raise Cut
 

@@ -26,7 +26,7 @@ from tests.agents.made_up import made_up
 from tests.refusals import refused
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Progress
+    from gpusched_env.agents.training.validation import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -71,7 +71,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
 
 
 def test_a_stopped_search_goes_on_exactly(whole: tuple[Trained, Path], tmp_path: Path) -> None:
-    def stop(progress: Progress) -> bool:
+    def stop(progress: TrainingProgress) -> bool:
         return progress.timesteps < 1500
 
     assert train(toy(), tmp_path / "cut", watch=stop).stopped
@@ -95,7 +95,7 @@ def test_what_is_not_searched_stays_zero(tmp_path: Path) -> None:
 
 
 def test_of_the_serve_rule_single_terms_can_be_searched(tmp_path: Path) -> None:
-    from gpusched_env.agents.training.rules import searched_weights
+    from gpusched_env.agents.training.evolution import searched_weights
 
     serve: dict[str, Any] = {"policy": "serve", "interval_us": 100.0}
     found = searched_weights(toy(**serve, search=["alone.spare", "beside.one"]), serve_rule.shapes())
@@ -171,7 +171,7 @@ def test_it_begins_with_a_trained_rule(tmp_path: Path) -> None:
 
 
 def test_a_search_of_the_serve_rule_begins_with_one_of_fewer_ways(tmp_path: Path) -> None:
-    from gpusched_env.agents.training.rules import first_weights
+    from gpusched_env.agents.training.evolution import first_weights
 
     info = msgspec.structs.replace(made_up("Toy", "serve", interval_us=100.0).info, network=ServeSizes(ways=2))
     value = np.arange(2 * len(ServeTerm), dtype=np.float32).reshape(2, -1)

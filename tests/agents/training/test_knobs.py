@@ -35,8 +35,7 @@ def test_policies_that_do_not_see_budgets_are_refused(algo: str, policy: str) ->
 
 def test_networks_on_all_columns_are_not_exported() -> None:
     """Policy files say nothing of that table; the model itself plays."""
-    from gpusched_env.agents.export import exported
-    from gpusched_env.agents.model_file import TrainedModel
+    from gpusched_env.agents.model_file import TrainedModel, exported
     from gpusched_env.agents.training.environments import training_layout
     from gpusched_env.agents.training.kernels import TRAINER
 

@@ -25,7 +25,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Progress
+    from gpusched_env.agents.training.validation import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -96,7 +96,7 @@ def test_a_stopped_training_goes_on_exactly(algo: str, tmp_path: Path) -> None:
     class Cut(Exception):
         """Stands for a kill in the middle of a rollout."""
 
-    def cut(progress: Progress) -> None:
+    def cut(progress: TrainingProgress) -> None:
         if progress.timesteps > 400:
             raise Cut
 

@@ -19,7 +19,7 @@ from tests.refusals import refused
 
 if TYPE_CHECKING:
     from gpusched_env.agents.training.rollouts import RidgeFit
-    from gpusched_env.agents.training.validation import Progress
+    from gpusched_env.agents.training.validation import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -100,7 +100,7 @@ def test_it_tries_actions_and_learns_of_them(whole: Path) -> None:
 
 
 def test_a_stopped_training_goes_on_exactly(whole: Path, tmp_path: Path) -> None:
-    def stop(progress: Progress) -> bool:
+    def stop(progress: TrainingProgress) -> bool:
         return progress.timesteps < 1000
 
     assert train(serving(), tmp_path / "cut", watch=stop).stopped

@@ -24,7 +24,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 if TYPE_CHECKING:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    from gpusched_env.agents.training.validation import Progress
+    from gpusched_env.agents.training.validation import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 BASELINES = {"fifo": 1.83, "reef": 1.04}
@@ -140,7 +140,7 @@ def test_a_resumed_training_shows_nothing_twice(tmp_path: Path, events: EventAcc
     class Cut(Exception):
         """Stands for a kill."""
 
-    def cut(progress: Progress) -> None:
+    def cut(progress: TrainingProgress) -> None:
         if progress.timesteps > 330:
             raise Cut
 

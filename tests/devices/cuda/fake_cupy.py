@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from cuda.bindings import driver
 
-from gpusched_env.devices.cuda.real_time.driver import Function as Function_
+from gpusched_env.devices.cuda.real_time.tables import Function as Function_
 
 AHEAD_NS = 7_000_000_000
 """Of the host's clock."""
@@ -454,7 +454,7 @@ class Driver:
         Driver.waits.append(Event.known[event])
 
     def functions(self) -> Any:
-        """In place of :func:`gpusched_env.devices.cuda.real_time.driver.functions`."""
+        """In place of :func:`gpusched_env.devices.cuda.real_time.tables.functions`."""
         return np.array([ctypes.cast(self._made[row], ctypes.c_void_p).value for row in Function_], np.int64)
 
 

@@ -13,9 +13,9 @@ import pytest
 from cuda.bindings import driver
 
 from gpusched_env.devices import make_device
-from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
+from gpusched_env.devices.cuda.launching import HostClock
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
 from gpusched_env.scenarios.problem import Problem

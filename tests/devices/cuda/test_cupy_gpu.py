@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpusched_env.devices.cuda import block_record, cupy_gpu
-from gpusched_env.devices.cuda.clock import HostClock
+from gpusched_env.devices.cuda import cupy_gpu
+from gpusched_env.devices.cuda import resources as block_record
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.fitting import NEAR
+from gpusched_env.devices.cuda.launching import HostClock
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scheduling.commands import WAIT, Command, Launch

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from gpusched_env.devices.cuda import cublas
-from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
-from gpusched_env.devices.cuda.fit_cache import FitCache, cache_file
-from gpusched_env.devices.cuda.fitting import Fit, Stand
+from gpusched_env.devices.cuda.fitting import Fit, FitCache, StandIn, cache_file
+from gpusched_env.devices.cuda.launching import HostClock
 from gpusched_env.devices.cuda.library import LibraryStand
 from tests.devices.cuda import fake_cupy
 from tests.devices.problems import K, problem
 
-FIRST = Stand(blocks=264, threads=256, registers=64, shared_bytes=0, chains=2, turns=100, loads=3, extra=4)
-FOUND = Fit(Stand(blocks=264, threads=256, registers=64, shared_bytes=0, chains=2, turns=7, loads=2, extra=1), 10.25)
+FIRST = StandIn(blocks=264, threads=256, registers=64, shared_bytes=0, chains=2, turns=100, loads=3, extra=4)
+FOUND = Fit(StandIn(blocks=264, threads=256, registers=64, shared_bytes=0, chains=2, turns=7, loads=2, extra=1), 10.25)
 PRODUCT = LibraryStand("product", 4, True, 130_100)
 LONGER = Fit(LibraryStand("product", 4, True, 130_100, 9), 20.5)
 
@@ -41,7 +40,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", [(FOUND.stand, 10.0, 1.0), (FIRST, 10.5, 1.0), (FIRST, 10.0, 1.5)])
-def test_another_stand_in_duration_or_gap_is_another_fit(key: tuple[Stand, float, float]) -> None:
+def test_another_stand_in_duration_or_gap_is_another_fit(key: tuple[StandIn, float, float]) -> None:
     cache = FitCache(None)
     cache.of(FIRST, 10.0, 1.0, lambda: FOUND)
     other = Fit(FIRST, 1.0)
@@ -112,7 +111,7 @@ def test_each_product_driver_and_version_has_a_file_of_its_own(tmp_path: Path, m
             changed.setattr(cupy.cuda.runtime, version, lambda: 13010)
             found.add(cache_file(cupy, "NVIDIA H100 80GB HBM3"))
     with monkeypatch.context() as changed:
-        changed.setattr("gpusched_env.devices.cuda.fit_cache.SOURCE", "kernels.py")
+        changed.setattr("gpusched_env.devices.cuda.fitting.SOURCE", "kernels.py")
         found.add(cache_file(cupy, "NVIDIA H100 80GB HBM3"))
     assert len(found) == 5
 

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.devices.cuda.fitting import NEAR, Stand, chains_for, fitted, stand_for, with_loads
+from gpusched_env.devices.cuda.fitting import NEAR, StandIn, chains_for, fitted, stand_for, with_loads
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import profile_kernel
+from gpusched_env.workload.kernel import Kernel, profile_kernel
 
 H100 = load_gpu("h100-sxm")
-STAND = Stand(blocks=264, threads=256, registers=64, shared_bytes=0, chains=2, turns=100, loads=0, extra=0)
+STAND = StandIn(blocks=264, threads=256, registers=64, shared_bytes=0, chains=2, turns=100, loads=0, extra=0)
 
 
 def test_shape_and_traffic_are_taken_over() -> None:
@@ -44,7 +43,7 @@ def test_the_duration_is_that_of_the_recorded_kernel(
     """On a GPU where computing and loading overlap, in part."""
     duration_us += fixed_us
 
-    def measure(stand: Stand) -> float:
+    def measure(stand: StandIn) -> float:
         memory_us = load_us * stand.block_loads / 10_000
         return fixed_us + float((stand.turns * turn_us) ** 2 + memory_us**2) ** 0.5
 

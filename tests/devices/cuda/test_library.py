@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from gpusched_env.baselines.at_intervals import AtIntervals
 from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.devices.cuda import cublas
-from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.fitting import NEAR
 from gpusched_env.devices.cuda.gpu import Report, Work
+from gpusched_env.devices.cuda.launching import HostClock
 from gpusched_env.devices.cuda.library import LINE, LibraryStand, rounded
-from gpusched_env.devices.cuda.real_time import pieces
+from gpusched_env.devices.cuda.real_time import tables as pieces
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.hardware.specs import load_gpu

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.devices.cuda.partitions import groups_of
+from gpusched_env.devices.cuda.resources import groups_of
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.devices.cuda.device import RealDevice
-from gpusched_env.devices.cuda.gpu import Report, Work
-from gpusched_env.devices.cuda.handing import Handing
+from gpusched_env.devices.cuda.gpu import RecallableQueue, Report, Work
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
@@ -194,7 +193,7 @@ def kernel(launch: int, after: tuple[int, ...] = ()) -> Work:
 def test_what_began_because_a_recall_came_late_goes_on_or_is_preempted_itself() -> None:
     """The first kernel had ended; the second one ran some blocks before it was told."""
     gpu: Any = Recorder()
-    handing = Handing(gpu)
+    handing = RecallableQueue(gpu)
     handing.submit(kernel(0))
     handing.submit(kernel(1, (0,)))
     handing.submit(kernel(2, (1,)))
@@ -217,7 +216,7 @@ def test_what_began_because_a_recall_came_late_goes_on_or_is_preempted_itself() 
 
 def test_a_kernel_that_is_held_with_blocks_left_is_given_back_at_once() -> None:
     gpu: Any = Recorder()
-    handing = Handing(gpu)
+    handing = RecallableQueue(gpu)
     for launch, after in ((0, ()), (1, (0,)), (2, (1,))):
         handing.submit(kernel(launch, after))
     handing.recall(0)

@@ -13,14 +13,14 @@ from gpusched_env.baselines.edf import EarliestDeadline
 from gpusched_env.devices import make_device
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
-from gpusched_env.devices.cuda.real_time import pieces
+from gpusched_env.devices.cuda.real_time import tables as pieces
 from gpusched_env.devices.cuda.real_time.run import IntervalRun
 from gpusched_env.devices.cuda.real_time.tables import GOES_ON
 from gpusched_env.episodes.session import Episode, run_episode
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Reject
-from gpusched_env.scheduling.scheduler import scheduler_rng
+from gpusched_env.scheduling.contract import scheduler_rng
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
 from gpusched_env.workload.workload import Op, OpKind

@@ -10,10 +10,10 @@ import pytest
 from cuda.bindings import driver
 
 from gpusched_env.devices.cuda import cupy_gpu
-from gpusched_env.devices.cuda.clock import HostClock
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
-from gpusched_env.devices.cuda.recalls import RECALL_BYTES
+from gpusched_env.devices.cuda.launching import HostClock
+from gpusched_env.devices.cuda.resources import RECALL_BYTES
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import GpuError
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Wait

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpusched_env.experiments.record.blocks import Blocks
 from gpusched_env.experiments.record.gpu import StreamedKernel
-from gpusched_env.experiments.record.library import Spec
+from gpusched_env.experiments.record.library import Blocks, Spec
 
 FLAG_NS, GAP_NS = 4000, 2000
 """From a raised flag to a start, and from a kernel to the next."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpusched_env.errors import GpuError
-from gpusched_env.experiments.record.cache import MEBIBYTES, MISSED, KernelTime, cache_rows
+from gpusched_env.experiments.record.rows import MEBIBYTES, SKIP_REASON, KernelTime, cache_rows
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
 
 
@@ -57,12 +57,12 @@ def test_a_row_has_what_the_l2_is_worth_and_what_cannot_be_told_is_said() -> Non
         "cold_us": [3.0, 4.0],
         "bare_us": [3.5, 5.0],
     }
-    assert rows[1] == {"what": MISSED, "model": "varies", "error": "varies: other kernels"}
+    assert rows[1] == {"what": SKIP_REASON, "model": "varies", "error": "varies: other kernels"}
     assert rows[2]["model"] == "two"
 
 
 def test_networks_that_are_recorded_are_not_recorded_again() -> None:
-    there = [{"what": "cache", "model": "one"}, {"what": MISSED, "model": "varies"}]
+    there = [{"what": "cache", "model": "one"}, {"what": SKIP_REASON, "model": "varies"}]
     assert [row["model"] for row in cache_rows(Gpu(), ["one", "varies", "two"], there)] == ["two"]
 
 

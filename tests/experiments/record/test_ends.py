@@ -12,12 +12,12 @@ import pytest
 
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.experiments.record import ends
-from gpusched_env.experiments.record.cache import MISSED
-from gpusched_env.experiments.record.ends import OPERATORS, CupySmWatcher, Freed, ends_rows
+from gpusched_env.experiments.record.ends import OPERATORS, CupySmWatcher, FreedSms, ends_rows
+from gpusched_env.experiments.record.rows import SKIP_REASON
 from gpusched_env.experiments.record.run import RecordingPlan, record
 from tests.refusals import refused
 
-FREED = Freed("gemm", 132, 384, 200_000, 100.0, [80.0, 101.0])
+FREED = FreedSms("gemm", 132, 384, 200_000, 100.0, [80.0, 101.0])
 SEVERAL = next(iter(OPERATORS))
 
 
@@ -27,7 +27,7 @@ class Watcher:
     def __init__(self) -> None:
         self.head = {"gpu": "fake"}
 
-    def freed(self, operator: str) -> Freed:
+    def freed(self, operator: str) -> FreedSms:
         if operator == SEVERAL:
             raise GpuError("several kernels")
         return FREED
@@ -36,7 +36,7 @@ class Watcher:
 def test_a_row_an_operator_and_what_cannot_be_told_is_said() -> None:
     rows = list(ends_rows(Watcher(), []))
     assert [row["operator"] for row in rows] == list(OPERATORS)
-    assert rows[0] == {"what": MISSED, "operator": SEVERAL, "error": "several kernels"}
+    assert rows[0] == {"what": SKIP_REASON, "operator": SEVERAL, "error": "several kernels"}
     assert rows[1] == {"what": "ends", "operator": list(OPERATORS)[1], **FREED._asdict()}
     assert [row["operator"] for row in ends_rows(Watcher(), rows[:-1])] == [list(OPERATORS)[-1]]
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from gpusched_env.devices.cuda.kernels import compiled, registers_of
 from gpusched_env.errors import GpuError, InputError
-from gpusched_env.experiments.calibrate import samples
+from gpusched_env.experiments.calibrate import fit as samples
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.record import gpu as recorder
 from gpusched_env.experiments.record.gpu import CupyRecorder, StreamedKernel

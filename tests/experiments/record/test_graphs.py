@@ -15,20 +15,20 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.record import networks
 from gpusched_env.experiments.record.graphs import (
-    AHEAD,
+    QUEUED_REPLAYS,
     REPLAYS,
     WARM_UP,
     Span,
     alone,
     beside,
-    counted,
     model_pairs,
+    replays_within_foreground,
 )
-from gpusched_env.experiments.record.held_out import BACKGROUNDS, FOREGROUNDS, LEFT_OUT, SEEN, draw
+from gpusched_env.experiments.record.networks import BACKGROUNDS, FOREGROUNDS, LEFT_OUT, SEEN, draw
 from gpusched_env.experiments.record.run import RecordingPlan, record
 from gpusched_env.experiments.record.torch_gpu import TorchGpu, holding
 from gpusched_env.experiments.validate.recordings import read_recordings
-from gpusched_env.experiments.validate.skill import networks_elsewhere
+from gpusched_env.experiments.validate.scoring import networks_elsewhere
 from tests.experiments.record.fake_gpu import FakeGpu
 from tests.refusals import refused
 
@@ -113,12 +113,12 @@ def test_both_run_beside_the_other_all_the_time(front_ms: float, behind_ms: floa
     # The background's own pace: it never waits for the foreground.
     gaps = [later.start_ms - before.end_ms for before, later in zip(behind.spans, behind.spans[1:], strict=False)]
     assert max(gaps) == 0.0
-    assert len([span for span in behind.spans if span.start_ms > end]) <= AHEAD
+    assert len([span for span in behind.spans if span.start_ms > end]) <= QUEUED_REPLAYS
 
 
 def test_replays_outside_the_foreground_s_time_do_not_count() -> None:
     behinds = [Span(0, 2), Span(2, 4), Span(4, 6), Span(7, 9), Span(9, 11)]
-    found = counted([Span(3, 5), Span(6, 10)], behinds)
+    found = replays_within_foreground([Span(3, 5), Span(6, 10)], behinds)
     assert found.front_us == [2000, 4000]
     assert found.behind_us == [2000, 2000]
     assert found.busy == pytest.approx(6 / 7)

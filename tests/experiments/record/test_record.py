@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.calibrate import samples
-from gpusched_env.experiments.record import scenarios
-from gpusched_env.experiments.record.blocks import figures
-from gpusched_env.experiments.record.library import KINDS, Spec, draw
+from gpusched_env.experiments.calibrate import fit as samples
+from gpusched_env.experiments.record import library as scenarios
+from gpusched_env.experiments.record.library import KINDS, Spec, draw, figures
 from gpusched_env.experiments.record.run import RecordingPlan, record
 from gpusched_env.experiments.record.sets import QUICK, known_sets
 from gpusched_env.experiments.validate.recordings import read_recordings

@@ -18,12 +18,8 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import GpuError, InputError
-from gpusched_env.experiments.record import compiled_task
-from gpusched_env.experiments.record.compiled_task import TRACED_PIXELS, CompiledTask
-from gpusched_env.experiments.record.eager_task import EagerTask
+from gpusched_env.experiments.record import tasks as compiled_task
 from gpusched_env.experiments.record.networks import network
-from gpusched_env.experiments.record.other_tasks import Beside, OtherProcess
-from gpusched_env.experiments.record.ready_tasks import Tasks
 from gpusched_env.experiments.record.run import RecordingPlan, record
 from gpusched_env.experiments.record.sharing import (
     HOSTS_ONLY,
@@ -31,12 +27,13 @@ from gpusched_env.experiments.record.sharing import (
     TRAININGS,
     URGENT,
     WARM_UP,
+    SharedRows,
     Spans,
     Task,
-    Together,
     figures,
 )
-from gpusched_env.experiments.record.sharing_gpu import TorchSharing
+from gpusched_env.experiments.record.sharing_gpu import BackgroundThread, OtherProcess, TorchSharing
+from gpusched_env.experiments.record.tasks import TRACED_PIXELS, CompiledTask, EagerTask, Tasks
 from tests.refusals import refused
 
 WHATS = {"alone", "streams", "priority streams", "hosts only", "lock only", "time slicing"}
@@ -62,13 +59,13 @@ class FakeShared:
         self._asked("alone", task)
         return spans((0.0, 0.25), (0.25, 1.0)), 12_000
 
-    def threads(self, front: Task, behind: Task, priority: int) -> Together:
+    def threads(self, front: Task, behind: Task, priority: int) -> SharedRows:
         self._asked("threads", front, behind, priority)
-        return Together(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (1.5, 2.0), (2.0, 3.5), (3.5, 4.5)))
+        return SharedRows(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (1.5, 2.0), (2.0, 3.5), (3.5, 4.5)))
 
-    def processes(self, front: Task, behind: Task) -> Together:
+    def processes(self, front: Task, behind: Task) -> SharedRows:
         self._asked("processes", front, behind)
-        return Together(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (3.5, 4.5)))
+        return SharedRows(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (3.5, 4.5)))
 
     def locked(self, front: Task) -> Spans:
         self._asked("locked", front)
@@ -298,7 +295,7 @@ def test_an_error_of_the_other_thread_is_told() -> None:
     def fails() -> None:
         raise RuntimeError("out of memory")
 
-    with refused(GpuError, "beside"), Beside(fails, stop):
+    with refused(GpuError, "beside"), BackgroundThread(fails, stop):
         pass
     assert stop.value == 1
 

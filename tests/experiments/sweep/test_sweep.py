@@ -17,7 +17,7 @@ from tests.refusals import refused
 if TYPE_CHECKING:
     import optuna
 
-    from gpusched_env.experiments.sweep.space import Tried
+    from gpusched_env.experiments.sweep.local import SweepTrial
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
@@ -41,7 +41,7 @@ def toy(**values: Any) -> TrainingConfig:
 def test_what_is_tried_is_valid_and_leaves_fixed_settings_alone(algo: str) -> None:
     import optuna
 
-    from gpusched_env.experiments.sweep.space import SPACES, suggested
+    from gpusched_env.experiments.sweep.local import SPACES, suggested
 
     config = config_of({"scenario": load_scenario("Toy"), "algo": algo, "learning_rate": 0.5})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -55,7 +55,7 @@ def test_what_is_tried_is_valid_and_leaves_fixed_settings_alone(algo: str) -> No
 def test_what_is_tried_of_a_distillation_is_valid() -> None:
     import optuna
 
-    from gpusched_env.experiments.sweep.space import suggested
+    from gpusched_env.experiments.sweep.local import suggested
 
     config = config_of({"scenario": load_scenario("ServingPoisson"), "algo": "distillation", "margin": 0.07})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -67,7 +67,7 @@ def test_what_is_tried_of_a_distillation_is_valid() -> None:
 def test_what_is_tried_of_a_search_is_valid() -> None:
     import optuna
 
-    from gpusched_env.experiments.sweep.space import suggested
+    from gpusched_env.experiments.sweep.local import suggested
 
     config = config_of({"scenario": load_scenario("Toy"), "algo": "cma-es", "sigma": 0.7})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -79,7 +79,7 @@ def test_what_is_tried_of_a_search_is_valid() -> None:
 def test_what_is_tried_of_rollouts_is_valid() -> None:
     import optuna
 
-    from gpusched_env.experiments.sweep.space import suggested
+    from gpusched_env.experiments.sweep.local import suggested
 
     config = config_of({"scenario": load_scenario("ServingPoisson"), "algo": "rollouts", "interval_us": 250, "hold": 3})
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -94,7 +94,7 @@ def test_a_sweep_goes_on_where_it_was_cut_short(tmp_path: Path) -> None:
     from gpusched_env.experiments.sweep import local
 
     config = toy()
-    told: list[Tried] = []
+    told: list[SweepTrial] = []
     first = local.sweep(config, 2, tmp_path, on_trial=told.append)
     assert [(trial.number, trial.state) for trial in first] == [(0, "complete"), (1, "complete")]
     assert told == first
@@ -132,10 +132,12 @@ def test_a_trial_that_falls_behind_is_stopped(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_table_has_the_best_first() -> None:
-    from gpusched_env.experiments.sweep.space import Tried, table
+    from gpusched_env.experiments.sweep.local import SweepTrial, table
 
-    def tried(number: int, state: str, cost: float | None) -> Tried:
-        return Tried(number=number, state=state, cost=cost, drawn={"n_steps": 8, "learning_rate": 0.00123}, folder="")
+    def tried(number: int, state: str, cost: float | None) -> SweepTrial:
+        return SweepTrial(
+            number=number, state=state, cost=cost, drawn={"n_steps": 8, "learning_rate": 0.00123}, folder=""
+        )
 
     trials = [tried(0, "complete", 3.0), tried(1, "pruned", 1.0), tried(2, "complete", 2.0), tried(3, "failed", None)]
     shown = table(trials)

@@ -10,18 +10,18 @@ import pytest
 from typer.testing import CliRunner
 
 from gpusched_env.errors import InputError
-from gpusched_env.games.child_launches.baselines.offline_search import OfflineSearch, thresholds
 from gpusched_env.games.child_launches.baselines.registry import (
     LAUNCH_SCHEDULERS,
     make_launch_scheduler,
 )
 from gpusched_env.games.child_launches.baselines.spawn import SpawnScheduler
+from gpusched_env.games.child_launches.baselines.threshold import OfflineSearch, thresholds
+from gpusched_env.games.child_launches.device import SERIALISE, SPAWN, LaunchKnowledge, RequestView
 from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.hardware.warp_machine import SPAWN_KEPLER
 from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
 from gpusched_env.games.child_launches.scheduler import LaunchRun, run_application
-from gpusched_env.games.child_launches.view import SERIALISE, SPAWN, LaunchKnowledge, RequestView
-from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, ParentKernel, looping
+from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, ParentKernel, threads_with_loops
 from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
 
@@ -130,7 +130,7 @@ def problem() -> LaunchProblem:
     """32 lanes with 10 iterations each, but one with 4,000: the whole warp waits for it unless it launches."""
     work = np.full(64, 10)
     work[[5, 40]] = 4000
-    kernel = ParentKernel("parent", BlockShape(32, 32), BlockShape(64, 32), looping(work))
+    kernel = ParentKernel("parent", BlockShape(32, 32), BlockShape(64, 32), threads_with_loops(work))
     return launch_problem(Benchmark("SA-toy", (kernel,), threshold=5))
 
 

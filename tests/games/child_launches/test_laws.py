@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from gpusched_env.games.child_launches.hardware import warps
+from gpusched_env.games.child_launches.hardware import warp_machine as warps
 from tests.hardware.laws import check_law, laws_of, share, some, times_ps
 
 demands = st.integers(0, 1 << 62)

@@ -13,31 +13,36 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.measure.gpu import LARGE_POOL, MeasuringGpu, struct
-from gpusched_env.experiments.measure.recording import (
+from gpusched_env.experiments.measure.gpu import (
+    LARGE_POOL,
     ApplicationTime,
     Burst,
     Input,
     LaunchCallTime,
     Measurements,
+    MeasuringGpu,
     Overflow,
     Pool,
     SerialTime,
     read_recording,
     shipped_recording,
+    struct,
 )
-from gpusched_env.games.child_launches.measure import overflow, program
+from gpusched_env.games.child_launches.measure import child_launches as overflow
+from gpusched_env.games.child_launches.measure import program
 from gpusched_env.games.child_launches.measure.applications import (
     APPLICATIONS,
+    NEVER,
     Application,
+    ApplicationOnGpu,
     application,
+    equal_threads,
     join,
     mandelbrot,
     search,
 )
 from gpusched_env.games.child_launches.measure.child_launches import LaunchPattern, most_at_once
-from gpusched_env.games.child_launches.measure.running import NEVER, ApplicationOnGpu, equal_threads
-from gpusched_env.games.child_launches.workload.mandelbrot import Window
+from gpusched_env.games.child_launches.workload.planes import Window
 from gpusched_env.games.child_launches.workload.suite import benchmark
 from gpusched_env.workload.graphs import simple_graph
 from tests.refusals import refused

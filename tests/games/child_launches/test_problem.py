@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.errors import InputError
-from gpusched_env.games.child_launches.experiments.fuzz.draw import draw_launches
-from gpusched_env.games.child_launches.hardware.launch_costs import FREE
-from gpusched_env.games.child_launches.hardware.warp_machine import SPAWN_KEPLER
+from gpusched_env.games.child_launches.experiments.fuzz_cases import draw_launches
+from gpusched_env.games.child_launches.hardware.warp_machine import FREE, SPAWN_KEPLER
 from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
-from gpusched_env.games.child_launches.workload.bodies import BODIES, L2_HITS, body_of
 from gpusched_env.games.child_launches.workload.launches import (
+    BODIES,
+    L2_HITS,
     Benchmark,
     BlockShape,
+    LaunchRequests,
     ParentKernel,
-    Requests,
     Threads,
-    looping,
+    body_of,
+    threads_with_loops,
 )
 from gpusched_env.games.child_launches.workload.suite import BENCHMARKS
 from tests.refusals import refused
@@ -40,14 +41,16 @@ def benchmark(*threads: Threads, block: BlockShape = BLOCK) -> Benchmark:
 NESTED = Threads(
     array(1, 0),
     # The second thread makes two requests; the first of them has a thread that makes one of 4 times 2 iterations.
-    Requests(
-        array(1, 1), array(2, 1), children=Threads(array(5, 6, 7), Requests(array(1), array(4), iterations=array(2)))
+    LaunchRequests(
+        array(1, 1),
+        array(2, 1),
+        children=Threads(array(5, 6, 7), LaunchRequests(array(1), array(4), iterations=array(2))),
     ),
 )
 
 
 def test_tables_of_nested_requests() -> None:
-    tables = launch_problem(benchmark(NESTED, looping(array(0, 3)))).tables
+    tables = launch_problem(benchmark(NESTED, threads_with_loops(array(0, 3)))).tables
     assert tables.base.tolist() == [1, 0, 5, 6, 7, 0, 0]
     assert tables.first_request.tolist() == [0, 0, 2, 2, 3, 3, 3, 4]
     assert tables.thread.tolist() == [1, 1, 3, 6]
@@ -99,7 +102,7 @@ def test_applications_that_cannot_run() -> None:
     with refused(InputError, "k0", "threads"):
         launch_problem(benchmark(Threads(array())))
     with refused(InputError, "request"):
-        launch_problem(benchmark(Threads(array(1), Requests(array(0), array(0), iterations=array(1)))))
+        launch_problem(benchmark(Threads(array(1), LaunchRequests(array(0), array(0), iterations=array(1)))))
     with refused(InputError, "iterations"):
         launch_problem(benchmark(Threads(array(-1))))
     with refused(InputError, "k0", "k20m"):

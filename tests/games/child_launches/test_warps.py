@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.games.child_launches.hardware.launch_costs import FREE, KEPLER, LaunchCosts
-from gpusched_env.games.child_launches.hardware.warp_machine import SPAWN_KEPLER, LoopBody
-from gpusched_env.games.child_launches.hardware.warps import (
+from gpusched_env.games.child_launches.hardware.warp_machine import (
     DEMAND_UNIT,
+    FREE,
+    KEPLER,
     MOST_DEMAND,
+    SPAWN_KEPLER,
+    LaunchCosts,
+    LoopBody,
     clock_now,
     cycles_to_ps,
     demand,

@@ -8,16 +8,15 @@ from typing import cast
 import numpy as np
 
 from gpusched_env.devices import make_device
-from gpusched_env.games.fleet.blocks import Blocks
-from gpusched_env.games.fleet.device import FleetEvent
-from gpusched_env.games.fleet.dispatcher import WAIT, Command, FleetView, Move, Place
+from gpusched_env.games.fleet.blocks import BlockSimulatedFleet
+from gpusched_env.games.fleet.co_location import shipped_rates
+from gpusched_env.games.fleet.device import WAIT, Command, FleetEvent, FleetView, Move, PlaceJob
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
-from gpusched_env.games.fleet.rates import shipped_rates
 from gpusched_env.games.fleet.workload.jobs import JOB
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling import commands
-from gpusched_env.scheduling.device import OpenDevice
+from gpusched_env.scheduling.contract import OpenDevice
 from gpusched_env.scheduling.view import View
 from tests.devices.problems import SYNC, K, launch_first, write_workload
 
@@ -78,7 +77,7 @@ class Moving:
 
     def decide(self, view: FleetView) -> Command:
         for job in view.waiting[:1].tolist():
-            return Place(job, int(job == LATER))
+            return PlaceJob(job, int(job == LATER))
         if view.now_us == 200 * MS and not self._moved:
             self._moved = True
             return Move(LONG, 1)
@@ -115,5 +114,5 @@ def compiled() -> OpenDevice:
 DEVICES = {"reference": reference, "compiled": compiled}
 
 
-def blocks(problem: FleetProblem, device: str) -> Blocks:
-    return Blocks(problem, DEVICES[device], sleepy)
+def blocks(problem: FleetProblem, device: str) -> BlockSimulatedFleet:
+    return BlockSimulatedFleet(problem, DEVICES[device], sleepy)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpusched_env.games.fleet.device import FleetRun
-from gpusched_env.games.fleet.dispatcher import Command, Dispatcher, FleetView, Move
-from gpusched_env.games.fleet.experiments.fuzz.devices import PlainFleet
+from gpusched_env.games.fleet.device import Command, FleetDispatcher, FleetRun, FleetView, Move
+from gpusched_env.games.fleet.experiments.fuzzing import PlainFleet
 from gpusched_env.games.fleet.problem import FleetProblem
 from gpusched_env.games.fleet.windows import advance
 
@@ -44,7 +43,7 @@ class Claiming(PlainFleet):
 class Idle(PlainFleet):
     """Rules see no queue."""
 
-    def run(self, dispatcher: Dispatcher, problem: FleetProblem) -> FleetRun:
+    def run(self, dispatcher: FleetDispatcher, problem: FleetProblem) -> FleetRun:
         found = super().run(dispatcher, problem)
         found.waiting[:] = 0
         return found

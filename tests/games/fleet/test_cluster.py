@@ -9,12 +9,11 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.games.fleet.baselines.registry import make_dispatcher
-from gpusched_env.games.fleet.device import FleetRun, run_fleet
-from gpusched_env.games.fleet.dispatcher import WAIT, Command, FleetView, Move, Place
-from gpusched_env.games.fleet.experiments.cluster import Shard, run_in_shards
+from gpusched_env.games.fleet.co_location import shipped_rates
+from gpusched_env.games.fleet.device import WAIT, Command, FleetRun, FleetView, Move, PlaceJob, run_fleet
+from gpusched_env.games.fleet.experiments.levels import Shard, run_in_shards
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
-from gpusched_env.games.fleet.rates import shipped_rates
-from gpusched_env.games.fleet.workload.generated import DAY_US, FleetTrace
+from gpusched_env.games.fleet.workload.jobs import DAY_US, FleetTrace
 from tests.refusals import refused
 
 COLUMNS = ("gpu_of", "left_us", "ended_us", "served_us", "ratio_us", "late_us", "slots", "count", "sleep_us", "share")
@@ -47,7 +46,7 @@ class Shuffling:
         for job in view.waiting[:1].tolist():
             room = np.flatnonzero(free_gb >= memory_gb[job])
             if len(room):
-                return Place(job, int(self._rng.choice(room)))
+                return PlaceJob(job, int(self._rng.choice(room)))
         on = np.flatnonzero(view.gpu_of >= 0)
         if view.now_us % 300_000_000 == 0 and self._moved_us != view.now_us and len(on):
             self._moved_us = view.now_us
@@ -119,7 +118,7 @@ class Dying(Shard):
 def test_a_lost_actor_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     from gpusched_env.errors import GpuschedError
-    from gpusched_env.games.fleet.experiments import cluster
+    from gpusched_env.games.fleet.experiments import levels as cluster
 
     monkeypatch.setattr(cluster, "Shard", Dying)
     with refused(GpuschedError, "shard 1 of 2", "GPUs 0 to 11"):

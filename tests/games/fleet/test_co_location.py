@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusched_env.games.fleet.co_location import GPUCOLO, GSLICE, LONGEST_SLEEP_US, SHARED, WORST, settle
-from gpusched_env.games.fleet.hardware.co_location import RateModel, capped_speed, share_of_speed
-from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
-from gpusched_env.games.fleet.state import FleetState, new_state
-from gpusched_env.games.fleet.windows import put
+from gpusched_env.games.fleet.co_location import (
+    GPUCOLO,
+    GSLICE,
+    LONGEST_SLEEP_US,
+    SHARED,
+    WORST,
+    RateModel,
+    capped_speed,
+    settle_controller,
+    share_of_speed,
+)
+from gpusched_env.games.fleet.problem import FleetProblem, FleetState, GpuKind, new_state
+from gpusched_env.games.fleet.windows import place_job
 from gpusched_env.games.fleet.workload.jobs import JOB
 
 S = 1_000_000
@@ -30,14 +38,14 @@ def on_one_gpu(inference: Sequence[tuple[float, float]], training: Sequence[floa
     jobs = np.array([*asked, *trained], JOB)
     state = new_state(FleetProblem("one", jobs, (GpuKind("V100", 1, 32.0),), RATES, horizon_us=S))
     for job in range(len(jobs)):
-        put(state, job, 0)
+        place_job(state, job, 0)
     return state
 
 
 def test_the_share_falls_where_sleep_is_not_enough() -> None:
     """SLOs of 1.1: training may be active for 0.1 of the time, and with 1 s of sleep is for 0.9 / 3 = 0.3 of it."""
     state = on_one_gpu([(0.1, 1.1)], [0.9])
-    settle(state, 0, GPUCOLO, RATES, 10 * S, 60 * S)
+    settle_controller(state, 0, GPUCOLO, RATES, 10 * S, 60 * S)
     assert (state.sleep_us[0], state.share[0]) == (LONGEST_SLEEP_US, pytest.approx(1.0 / 3.0))
     assert state.ready_us.tolist() == [0, 10 * S], "training restarts with another share, inference does not"
     assert state.pace[0] == pytest.approx(1.0)
@@ -46,24 +54,24 @@ def test_the_share_falls_where_sleep_is_not_enough() -> None:
 def test_a_mean_leaves_the_worst_off_late_and_the_worst_does_not() -> None:
     """The job of 0.1 has 0.5 of inference beside it, the one of 0.5 has 0.1; both may have 0.6 of others."""
     state = on_one_gpu([(0.1, 1.6), (0.5, 1.6)], [0.4])
-    settle(state, 0, GPUCOLO, RATES, 10 * S, 60 * S)
+    settle_controller(state, 0, GPUCOLO, RATES, 10 * S, 60 * S)
     assert (state.pace[:2] * 1.6).tolist() == pytest.approx([1.8, 1.4])
     assert state.pace[:2].mean() == pytest.approx(1.0)
-    settle(state, 0, WORST, RATES, 10 * S, 60 * S)
+    settle_controller(state, 0, WORST, RATES, 10 * S, 60 * S)
     assert (state.pace[:2] * 1.6).tolist() == pytest.approx([1.6, 1.2])
     state.served_us[:2], state.ratio_us[:2] = 100 * S, (111 * S, 90 * S)
-    settle(state, 0, GPUCOLO, RATES, 10 * S, 60 * S)
+    settle_controller(state, 0, GPUCOLO, RATES, 10 * S, 60 * S)
     assert state.sleep_us[0] == LONGEST_SLEEP_US, "a late job has half of its SLO as the reference"
 
 
 def test_gslice_divides_all_sms_and_restarts() -> None:
     """Speed goes with the share: SLOs of 2 and 4 need a half and a quarter, a quarter is left."""
     state = on_one_gpu([(0.1, 2.0), (0.1, 4.0)], [0.5])
-    settle(state, 0, GSLICE, RATES, 10 * S, 60 * S)
+    settle_controller(state, 0, GSLICE, RATES, 10 * S, 60 * S)
     assert state.share[0] == pytest.approx(0.25)
     assert state.pace.tolist() == pytest.approx([1.0, 1.0, 1.0 / (0.5 + 0.5 / 0.25)])
     assert state.lost.tolist() == [0.0, 0.0, 0.0], "without noise nothing restarts"
-    settle(state, 0, GSLICE, RATES._replace(noise=0.01), 10 * S, 60 * S)
+    settle_controller(state, 0, GSLICE, RATES._replace(noise=0.01), 10 * S, 60 * S)
     missed = 0.31731  # of a normal distribution beyond one standard deviation
     assert state.lost.tolist() == pytest.approx(
         [0.4 * missed, 0.4 * missed, 0.4 * (1.0 - (1.0 - missed) ** 2)], rel=1e-3
@@ -72,7 +80,7 @@ def test_gslice_divides_all_sms_and_restarts() -> None:
 
 def test_gslice_slows_all_inference_alike_where_it_needs_more_than_there_is() -> None:
     state = on_one_gpu([(0.1, 1.25), (0.1, 1.25)], [0.5])
-    settle(state, 0, GSLICE, RATES, 10 * S, 60 * S)
+    settle_controller(state, 0, GSLICE, RATES, 10 * S, 60 * S)
     assert state.share[0] == pytest.approx(0.01), "training keeps the least share"
     assert state.pace[:2].tolist() == pytest.approx([1.6 / 0.99] * 2)
 
@@ -91,9 +99,9 @@ def test_gpucolo_is_at_its_slo_unless_there_is_nothing_to_do(
     """Below it only with no sleep and all SMs; above it only if inference alone is, or training is at its least."""
     state = on_one_gpu(*mix)
     asked = slice(0, len(mix[0]))
-    settle(state, 0, SHARED, RATES, 0, S)
+    settle_controller(state, 0, SHARED, RATES, 0, S)
     free = state.pace.copy()
-    settle(state, 0, GPUCOLO, RATES, 0, S)
+    settle_controller(state, 0, GPUCOLO, RATES, 0, S)
     error = state.pace[asked].mean() - 1.0
     assert (state.pace[asked] <= free[asked] + 1e-9).all()
     if error < -1e-6:

@@ -12,10 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.errors import IllegalCommand, InputError
-from gpusched_env.games.fleet.device import Fleet, FleetEvent, FleetRun, run_fleet
-from gpusched_env.games.fleet.dispatcher import WAIT, Command, FleetView, Move, Place
-from gpusched_env.games.fleet.experiments.cluster import run_in_shards
-from gpusched_env.games.fleet.hardware.co_location import RateModel
+from gpusched_env.games.fleet.co_location import RateModel
+from gpusched_env.games.fleet.device import (
+    WAIT,
+    Command,
+    Fleet,
+    FleetEvent,
+    FleetRun,
+    FleetView,
+    Move,
+    PlaceJob,
+    run_fleet,
+)
+from gpusched_env.games.fleet.experiments.levels import run_in_shards
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
 from gpusched_env.games.fleet.windows import PackingRule, advance
 from gpusched_env.games.fleet.workload.jobs import JOB
@@ -71,7 +80,7 @@ def test_two_gpus_three_jobs_one_sleep_one_move(play: Callable[..., FleetRun]) -
     A V100 takes 40 W idle and 300 W busy. GPU 0 is in use for 40 s: for 20 s with an activity of 0.5 and 0.25, then of
     0.5. GPU 1 is in use for 30 s, with an activity of 0.5, 1 and 0.5 in the three reports.
     """
-    told = Told((0, Place(0, 0)), (0, Place(1, 0)), (10 * S, Place(2, 1)), (20 * S, Move(1, 1)))
+    told = Told((0, PlaceJob(0, 0)), (0, PlaceJob(1, 0)), (10 * S, PlaceJob(2, 1)), (20 * S, Move(1, 1)))
     run = play(told, problem(ASKED, TRAINED, LATER))
     assert run.log == [
         FleetEvent(0, "place", 0, 0),
@@ -93,10 +102,10 @@ def test_two_gpus_three_jobs_one_sleep_one_move(play: Callable[..., FleetRun]) -
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        (Place(0, 2), "the fleet has GPUs 0 to 1"),
-        (Place(0, 1), "job 0 is on GPU 0 and claims memory there"),
-        (Place(1, 0), "the job needs 9 GB, GPU 0 has 8 GB left"),
-        (Place(3, 1), "no job 3 has arrived yet"),
+        (PlaceJob(0, 2), "the fleet has GPUs 0 to 1"),
+        (PlaceJob(0, 1), "job 0 is on GPU 0 and claims memory there"),
+        (PlaceJob(1, 0), "the job needs 9 GB, GPU 0 has 8 GB left"),
+        (PlaceJob(3, 1), "no job 3 has arrived yet"),
         (Move(1, 0), "job 1 is on no GPU yet"),
         (Move(0, 0), "job 0 is on that GPU"),
         (Move(2, 1), "job 2 has finished"),
@@ -107,8 +116,8 @@ def test_an_illegal_command_changes_nothing(command: Command, error: str) -> Non
     short = (0, 1, 1.0 * S, 0.5, 1.0, 500_000.0, 0.0)
     fleet = Fleet(problem(ASKED, (0, 1, 20.0 * S, 0.5, 9.0, 500_000.0, 0.0), short), advance=advance)
     fleet.reset()
-    fleet.apply(Place(0, 0))
-    fleet.apply(Place(2, 1))
+    fleet.apply(PlaceJob(0, 0))
+    fleet.apply(PlaceJob(2, 1))
     fleet.advance()
     before = [column.copy() for column in fleet.state]
     with pytest.raises(IllegalCommand, match=error):
@@ -172,7 +181,7 @@ class Packed:
         for job in view.waiting[:1].tolist():
             gpu = view.choose(job, self.rule)
             if gpu >= 0:
-                return Place(job, gpu)
+                return PlaceJob(job, gpu)
         return WAIT
 
 

@@ -12,10 +12,8 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, replay
 from gpusched_env.experiments.fuzz.stored import read_counterexample, write_counterexample
-from gpusched_env.games.fleet.experiments.fuzz.case import FleetCounterexample
-from gpusched_env.games.fleet.experiments.fuzz.devices import new_fleet_device
-from gpusched_env.games.fleet.experiments.fuzz.draw import draw_fleet
-from gpusched_env.games.fleet.experiments.fuzz.fuzzing import FLEETS
+from gpusched_env.games.fleet.experiments.fuzz_cases import FleetCounterexample, draw_fleet
+from gpusched_env.games.fleet.experiments.fuzzing import FLEETS, new_fleet_device
 from tests.games.fleet import broken_fleets as broken
 from tests.refusals import refused
 

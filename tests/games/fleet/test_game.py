@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpusched_env.agents.training.game_training import game_training_of
+from gpusched_env.agents.training.trainer import game_training_of
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.registry import game_of
+from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.ranking.run import rank
-from gpusched_env.experiments.validation_baselines import baseline_costs
-from gpusched_env.games.fleet.agents.config import FleetTraining
+from gpusched_env.experiments.training import baseline_costs
+from gpusched_env.games.fleet.agents.trainer import FleetTraining
 from gpusched_env.games.fleet.baselines.registry import DISPATCHERS, make_dispatcher
 from gpusched_env.games.fleet.device import run_fleet
 from gpusched_env.games.fleet.environment.problems import fleet_cost, fleet_problem

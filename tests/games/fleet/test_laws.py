@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from gpusched_env.games.fleet.hardware import co_location
+from gpusched_env.games.fleet import co_location
 from tests.hardware.laws import check_law, laws_of, share, some
 
 LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {

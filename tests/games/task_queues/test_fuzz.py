@@ -12,12 +12,10 @@ from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, replay
 from gpusched_env.experiments.fuzz.stored import read_counterexample, write_counterexample
 from gpusched_env.games.task_queues.devices import make_task_device
+from gpusched_env.games.task_queues.devices.hosting import DirectedLink, Message, Sent
 from gpusched_env.games.task_queues.devices.parts import TaskWorker
-from gpusched_env.games.task_queues.devices.passing import Message, OneWay, Sent
 from gpusched_env.games.task_queues.devices.reference import ReferenceTaskDevice
-from gpusched_env.games.task_queues.experiments.fuzz.case import TaskCounterexample
-from gpusched_env.games.task_queues.experiments.fuzz.draw import draw_tasks
-from gpusched_env.games.task_queues.experiments.fuzz.fuzzing import TASKS
+from gpusched_env.games.task_queues.experiments.fuzzing import TASKS, TaskCounterexample, draw_tasks
 from tests.refusals import refused
 
 
@@ -45,7 +43,7 @@ class ForgetsWhatIsOnTheWay(ReferenceTaskDevice):
         self._sums["flying"] = 0
         return found
 
-    def _announce(self, link: OneWay) -> None:
+    def _announce(self, link: DirectedLink) -> None:
         self._sums["flying"] = len(link.landed[0].sent)
         super()._announce(link)
 

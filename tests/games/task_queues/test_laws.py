@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from gpusched_env.games.task_queues.hardware import laws
+from gpusched_env.games.task_queues.hardware import machine as laws
 from tests.hardware.laws import amount, check_law, few, laws_of, some, times_ps
 
 LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {

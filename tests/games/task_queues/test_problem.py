@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.games.task_queues.form import Form
 from gpusched_env.games.task_queues.hardware.links import NVLINK
 from gpusched_env.games.task_queues.hardware.machine import V100
-from gpusched_env.games.task_queues.partition import PARTITIONS, cut_share, owners, touched
-from gpusched_env.games.task_queues.problem import TaskProblem
-from gpusched_env.games.task_queues.suite import SUITE, random_task_problem, task_problem
-from gpusched_env.games.task_queues.workload.graphs import mesh
+from gpusched_env.games.task_queues.problem import PARTITIONS, Form, TaskProblem, cut_share, owners, vertices_kept
+from gpusched_env.games.task_queues.suite import SUITE, mesh, random_task_problem, task_problem
 from gpusched_env.workload.graphs import citation, simple_graph
 from tests.refusals import refused
 
@@ -88,7 +85,7 @@ def test_every_gpu_owns_a_part() -> None:
     assert owners(few, 3, "edges").tolist() == [0, 1, 2]
     strips = owners(mesh(4), 2, "vertices")
     assert cut_share(mesh(4), strips) == 16 / 144
-    assert touched(mesh(4), strips, 0) == 48
+    assert vertices_kept(mesh(4), strips, 0) == 48
 
 
 def test_workers_of_the_papers_gpu() -> None:

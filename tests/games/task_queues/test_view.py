@@ -7,7 +7,7 @@ import pytest
 
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import FORMS
-from gpusched_env.games.task_queues.form import LAST, QUICK
+from gpusched_env.games.task_queues.problem import BEST_FORM_OF_APPLICATION, ENDING_FORM
 from gpusched_env.games.task_queues.session import TaskSession
 from gpusched_env.games.task_queues.suite import random_task_problem
 
@@ -37,11 +37,11 @@ def test_queued_tasks_are_those_in_no_step(seed: int, gpus: int) -> None:
 def test_a_persistent_run_that_is_finished_has_nothing_left(seed: int) -> None:
     problem = random_task_problem(seed)
     session = TaskSession(problem, make_task_device("compiled"))
-    session.begin(QUICK[problem.application])
+    session.begin(BEST_FORM_OF_APPLICATION[problem.application])
     while not session.advance(10.0) and not session.view.finished:
         pass
     tasks = session.view.tasks
     if not session.over:
-        session.change(LAST)
+        session.change(ENDING_FORM)
         session.finish()
     assert session.view.tasks == tasks

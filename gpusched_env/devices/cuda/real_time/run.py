@@ -1,35 +1,157 @@
-"""An episode in which compiled code drives the GPU between two decisions."""
+"""An episode in which compiled code drives the GPU between two decisions, and the thread in which the scheduler
+decides.
+
+Both threads look at the same tables: the one that drives fills them and asks, the other reads them until it answers.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, cast
+import threading
+import time
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, cast
 
 import numpy as np
 from numba import typeof, types
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import notice_compilation
 from gpusched_env.devices.compiled.arena import Arena
-from gpusched_env.devices.compiled.interval import NO_KNOBS, Standing
-from gpusched_env.devices.compiled.jit import notice_compilation
-from gpusched_env.devices.cuda.real_time.decider import Decider
+from gpusched_env.devices.compiled.device import ordered_dependencies
+from gpusched_env.devices.compiled.interval import NO_KNOBS, StandingDecision
 from gpusched_env.devices.cuda.real_time.loop import drive, note_own_command
-from gpusched_env.devices.cuda.real_time.pieces import LAUNCHES
-from gpusched_env.devices.cuda.real_time.tables import FAULT, HANGS, Count, Place, Tables
+from gpusched_env.devices.cuda.real_time.tables import (
+    FAULT,
+    HANGS,
+    LAUNCHES,
+    NO_ANSWER,
+    OWN,
+    STANDS,
+    AddressRow,
+    Ints,
+    LoopCount,
+    Mail,
+    Seen,
+    SeenNumber,
+    SeenTable,
+    Tables,
+)
 from gpusched_env.errors import GpuError
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
-from gpusched_env.planning.dispatcher import IntervalDispatcher
+from gpusched_env.planning.dispatcher import DecidesForIntervals, IntervalDispatcher
 from gpusched_env.planning.interval import BY_PLAN, Knob, levels_of
-from gpusched_env.planning.on_time import MOST_JOBS
-from gpusched_env.planning.plans import NOBODY, SCRATCH, Plan
-from gpusched_env.scheduling.commands import LAUNCH
-from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn
+from gpusched_env.planning.plans import MOST_JOBS, NOBODY, SCRATCH, PlanColumn
+from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scheduling.commands import LAUNCH, Command
+from gpusched_env.scheduling.view import (
+    DependencyColumn,
+    JobColumn,
+    PendingColumn,
+    RunningColumn,
+    TenantColumn,
+    View,
+    ViewTable,
+)
+
+RUNNING_ROWS = 64
+"""Launched and unfinished of a tenant, on average: dispatchers launch sixteen at most."""
+
+
+def empty_seen(problem: Problem) -> Seen:
+    """Tables for the views of a problem."""
+    tenants = len(problem.programs)
+    pending = tenants * problem.scenario.lookahead
+    return Seen(
+        pending=np.zeros((pending, len(PendingColumn))),
+        running=np.zeros((RUNNING_ROWS * tenants, len(RunningColumn))),
+        tenants=np.zeros((tenants, len(TenantColumn))),
+        jobs=np.zeros((max(MOST_JOBS, 4 * tenants), len(JobColumn))),
+        dependencies=np.zeros((4 * pending, len(DependencyColumn))),
+        rows=np.zeros(len(SeenTable), np.int64),
+        numbers=np.zeros(len(SeenNumber)),
+    )
+
+
+def view_of(problem: Problem, seen: Seen) -> View:
+    """What was seen, as a View."""
+    pending, running, jobs, pairs = (int(rows) for rows in seen.rows)
+    shown = seen.pending[:pending].copy()
+    return View(
+        time_us=float(seen.numbers[SeenNumber.TIME_US]),
+        pending=ViewTable(shown, PendingColumn),
+        running=ViewTable(seen.running[:running].copy(), RunningColumn),
+        tenants=ViewTable(seen.tenants.copy(), TenantColumn),
+        jobs=ViewTable(seen.jobs[:jobs].copy(), JobColumn),
+        dependencies=ViewTable(ordered_dependencies(shown, seen.dependencies[:pairs]), DependencyColumn),
+        sms=problem.gpu.sms,
+        busy_sms=int(seen.numbers[SeenNumber.BUSY_SMS]),
+        occupancy=float(seen.numbers[SeenNumber.OCCUPANCY]),
+        dram=float(seen.numbers[SeenNumber.DRAM]),
+        horizon_us=problem.scenario.horizon_us,
+    )
+
+
+class Decider:
+    """Decides whenever it is asked, in a thread of its own, as long as a ``with`` statement lasts."""
+
+    def __init__(self, scheduler: DecidesForIntervals, problem: Problem) -> None:
+        self._scheduler, self._problem = scheduler, problem
+        self.mail: Ints = np.zeros(len(Mail), np.int64)
+        self.seen = empty_seen(problem)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="decider", daemon=True)
+        self._command: Command | None = None
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def take_command(self) -> Command:
+        """The scheduler's own command, which it gave instead of a decision.
+
+        Raises:
+            BaseException: what it raised.
+        """
+        self.mail[Mail.ANSWER] = NO_ANSWER
+        if self._error is not None:
+            raise self._error
+        assert self._command is not None, "it answered so"
+        return self._command
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            if not self.mail[Mail.QUESTION]:
+                time.sleep(0)
+                continue
+            self.mail[Mail.QUESTION] = 0
+            try:
+                self._decide()
+            except BaseException as error:
+                self._error = error
+                self.mail[Mail.ANSWER] = OWN
+
+    def _decide(self) -> None:
+        self._command = self._scheduler.stand(view_of(self._problem, self.seen))
+        if self._command is not None:
+            self.mail[Mail.ANSWER] = OWN
+            return
+        assert self._scheduler.dispatcher is not None
+        serve = self._scheduler.dispatcher.decided
+        self.mail[Mail.TENANT], self.mail[Mail.OTHERS] = serve.tenant, serve.others
+        self.mail[Mail.ANSWER] = STANDS
+
 
 Floats = NDArray[np.float64]
 ONE_EACH: Final = 1
 """Pending launches of a tenant that plans look at."""
 
 
-class Scratch(NamedTuple):
+class PlanScratch(NamedTuple):
     """Tables that plans are made of."""
 
     pending: Floats
@@ -57,17 +179,17 @@ class IntervalRun:
         self._arena, self._drive_at, self._dispatcher = arena, drive_at, dispatcher
         self._tables, self._decider = tables, decider
         tenants = len(arena.problem.programs)
-        self._standing = Standing(
+        self._standing = StandingDecision(
             np.array([BY_PLAN.tenant, BY_PLAN.others, NO_KNOBS, NOBODY], np.int64),
-            np.zeros((tenants, len(Plan))),
+            np.zeros((tenants, len(PlanColumn))),
             np.zeros((len(Knob), tenants), np.int64),
             levels_of(dispatcher.stream_priorities, tenants),
         )
-        self._scratch = Scratch(
+        self._scratch = PlanScratch(
             np.zeros((tenants, len(PendingColumn))), np.zeros((tenants, len(TenantColumn))),
             np.zeros((MOST_JOBS, len(JobColumn))), np.zeros(SCRATCH),
         )  # fmt: skip
-        tables.counts[Count.INTERVAL_PS] = to_ps(dispatcher.interval_us)
+        tables.counts[LoopCount.INTERVAL_PS] = to_ps(dispatcher.interval_us)
         _, _, *rest = self._arguments()
         with notice_compilation("the GPU's dispatcher"):
             cast("Any", drive).compile((types.int64, types.int64, *map(typeof, rest)))
@@ -86,7 +208,7 @@ class IntervalRun:
             zero_ns: when it began, by the host's clock.
             ahead_ns: how far the GPU's clock is ahead.
         """
-        self._tables.places[Place.ZERO_NS], self._tables.places[Place.AHEAD_NS] = zero_ns, ahead_ns
+        self._tables.places[AddressRow.ZERO_NS], self._tables.places[AddressRow.AHEAD_NS] = zero_ns, ahead_ns
 
     def go(self) -> int:
         """As :func:`~gpusched_env.devices.cuda.real_time.loop.drive`: to the end, or until something is to be done."""
@@ -94,13 +216,13 @@ class IntervalRun:
 
     def note_command(self) -> None:
         """A command of the scheduler's own was carried out; it is asked again."""
-        self._tables.counts[Count.DECIDING] = 0
+        self._tables.counts[LoopCount.DECIDING] = 0
         note_own_command(self._tables)
 
     @property
     def commands(self) -> int:
         """Commands that were no waits."""
-        return int(self._tables.counts[Count.COMMANDS] - self._tables.counts[Count.WAITS])
+        return int(self._tables.counts[LoopCount.COMMANDS] - self._tables.counts[LoopCount.WAITS])
 
     @property
     def took_us(self) -> list[float]:
@@ -110,7 +232,7 @@ class IntervalRun:
     @property
     def intervals_us(self) -> list[float]:
         """By decision how long it took, from the view to when it stood."""
-        count = int(self._tables.counts[Count.DECISIONS])
+        count = int(self._tables.counts[LoopCount.DECISIONS])
         return cast("list[float]", (self._tables.decided_ps[:count] / PS_PER_US).tolist())
 
     @property
@@ -121,12 +243,12 @@ class IntervalRun:
 
     @property
     def _took(self) -> NDArray[np.int64]:
-        return self._tables.took[: int(self._tables.counts[Count.COMMANDS])]
+        return self._tables.took[: int(self._tables.counts[LoopCount.COMMANDS])]
 
     def failure(self, reason: int) -> GpuError:
         """What is wrong."""
         if reason == FAULT:
-            return GpuError(f"the driver answers with error {int(self._tables.counts[Count.STATUS])}")
+            return GpuError(f"the driver answers with error {int(self._tables.counts[LoopCount.STATUS])}")
         if reason == HANGS:
             return GpuError("what is on the GPU neither starts nor ends")
         return GpuError(

@@ -1,16 +1,105 @@
-"""What compiled code that drives a GPU works on (:mod:`~gpusched_env.devices.cuda.real_time.loop`): tables of numbers,
-and what their columns are."""
+"""What compiled code that drives a GPU works on:
+
+tables of numbers, what it launches, and the functions of the driver that it calls.
+
+A kernel of ``synthetic.cu`` is launched as it is. Anything else is captured into a CUDA graph for each queue that it
+may go into.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import enum
-from typing import Final, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from gpusched_env.compiling import called
+from gpusched_env.devices.compiled.intrinsics import call_c
+from gpusched_env.devices.compiled.layout import NONE
+from gpusched_env.devices.cuda.launching import Call
+from gpusched_env.errors import GpuError
+from gpusched_env.scenarios.program import HostOp
+
 Ints = NDArray[np.int64]
+
+LIBRARY: Final = "libcuda.so.1"
+MONOTONIC: Final = 1
+"""``CLOCK_MONOTONIC``, which ``time.perf_counter_ns`` reads on Linux."""
+NS_PER_S: Final = 1_000_000_000
+SUCCESS, NOT_READY = 0, 600
+"""``CUDA_SUCCESS`` and ``CUDA_ERROR_NOT_READY``."""
+
+
+class Function(enum.IntEnum):
+    """Rows of the addresses that :func:`functions` gives."""
+
+    LAUNCH_KERNEL = 0
+    LAUNCH_GRAPH = 1
+    RECORD_EVENT = 2
+    WAIT_EVENT = 3
+    QUERY_STREAM = 4
+    CLOCK = 5
+
+
+NAMES: Final = ("cuLaunchKernel", "cuGraphLaunch", "cuEventRecord", "cuStreamWaitEvent", "cuStreamQuery")
+
+
+def functions() -> Ints:
+    """Addresses, by :class:`Function`.
+
+    Raises:
+        GpuError: there is no driver, or an older one.
+    """
+    try:
+        driver, library = ctypes.CDLL(LIBRARY), ctypes.CDLL(None)
+        found = [getattr(driver, name) for name in NAMES] + [library.clock_gettime]
+    except (OSError, AttributeError) as error:
+        raise GpuError(f"the driver cannot be called: {error}") from error
+    return np.array([ctypes.cast(each, ctypes.c_void_p).value for each in found], np.int64)
+
+
+@called
+def launch_kernel(functions, call, stream):
+    """``cuLaunchKernel``; ``call``: function, blocks, threads, bytes of shared memory, address of its parameters."""
+    shape = (call[1], 1, 1, call[2], 1, 1, call[3])
+    return call_c(functions[Function.LAUNCH_KERNEL], (call[0], *shape, stream, call[4], 0))
+
+
+@called
+def launch_graph(functions, graph, stream):
+    """``cuGraphLaunch``."""
+    return call_c(functions[Function.LAUNCH_GRAPH], (graph, stream))
+
+
+@called
+def record_event(functions, event, stream):
+    """``cuEventRecord``."""
+    return call_c(functions[Function.RECORD_EVENT], (event, stream))
+
+
+@called
+def wait_event(functions, stream, event):
+    """``cuStreamWaitEvent``."""
+    return call_c(functions[Function.WAIT_EVENT], (stream, event, 0))
+
+
+@called
+def query_stream(functions, stream):
+    """``cuStreamQuery``."""
+    return call_c(functions[Function.QUERY_STREAM], (stream,))
+
+
+@called
+def host_ns(functions, timespec, address):
+    """The host's clock, nanoseconds; ``timespec``: ``(2,)``, written, and its ``address``."""
+    call_c(functions[Function.CLOCK], (MONOTONIC, address))
+    return timespec[0] * NS_PER_S + timespec[1]
+
+
+Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 REPORT_WORDS: Final = 3
@@ -30,12 +119,12 @@ NO_ANSWER, STANDS, OWN = 0, 1, 2
 """Of :attr:`Mail.ANSWER`: none yet; a decision that stands from now on; a command, or an error."""
 
 
-class Piece(enum.IntEnum):
+class PieceColumn(enum.IntEnum):
     """Columns of the table of what operations launch."""
 
     FUNCTION = 0
     """Of the driver; the first five columns are what
-    :func:`~gpusched_env.devices.cuda.real_time.driver.launch_kernel` takes."""
+    :func:`~gpusched_env.devices.cuda.real_time.tables.launch_kernel` takes."""
     BLOCKS = 1
     THREADS = 2
     SHARED = 3
@@ -46,7 +135,7 @@ class Piece(enum.IntEnum):
     """Row of the table of graphs; :data:`~gpusched_env.devices.compiled.layout.NONE`: it is a stand-in."""
 
 
-class Queue(enum.IntEnum):
+class QueueColumn(enum.IntEnum):
     """Columns of the table of queues: a stream at a priority, a row each."""
 
     HANDLE = 0
@@ -57,7 +146,7 @@ class Queue(enum.IntEnum):
     """1: the start of the oldest one was told."""
 
 
-class Count(enum.IntEnum):
+class LoopCount(enum.IntEnum):
     """Numbers that :func:`~gpusched_env.devices.cuda.real_time.loop.drive` keeps from call to call."""
 
     REPORT = 0
@@ -91,7 +180,7 @@ class Count(enum.IntEnum):
     """What the driver said."""
 
 
-class Owner(enum.IntEnum):
+class ReportColumn(enum.IntEnum):
     """Columns of the table of reports."""
 
     SLOT = 0
@@ -115,7 +204,7 @@ class Mail(enum.IntEnum):
     OTHERS = 3
 
 
-class Place(enum.IntEnum):
+class AddressRow(enum.IntEnum):
     """Addresses, and how the clocks differ."""
 
     TIMESPEC = 0
@@ -130,7 +219,7 @@ class Tables(NamedTuple):
     """What :func:`~gpusched_env.devices.cuda.real_time.loop.drive` works on."""
 
     functions: Ints
-    """Of :func:`gpusched_env.devices.cuda.real_time.driver.functions`."""
+    """Of :func:`gpusched_env.devices.cuda.real_time.tables.functions`."""
     places: Ints
     """``(len(Place),)``."""
     timespec: Ints
@@ -177,7 +266,7 @@ class Seen(NamedTuple):
     """``(len(Figure),)``."""
 
 
-class Table(enum.IntEnum):
+class SeenTable(enum.IntEnum):
     """Of those with a varying number of rows."""
 
     PENDING = 0
@@ -186,10 +275,103 @@ class Table(enum.IntEnum):
     DEPENDENCIES = 3
 
 
-class Figure(enum.IntEnum):
+class SeenNumber(enum.IntEnum):
     """Fields of a View."""
 
     TIME_US = 0
     BUSY_SMS = 1
     OCCUPANCY = 2
     DRAM = 3
+
+
+ROWS: Final = 1024
+"""Reports that are heard at once."""
+LAUNCHES: Final = 1 << 14
+"""Unfinished launches at most, of all tenants."""
+COMMANDS: Final = 1 << 20
+DECISIONS: Final = 1 << 16
+"""Whose times are kept."""
+
+
+class Maker(Protocol):
+    """What CuPy makes of operations."""
+
+    def kernel(self, op: HostOp) -> Call | None:
+        """A stand-in that reports itself; ``None``: it is something else."""
+
+    def graph(self, op: HostOp, priority: int) -> int:
+        """The handle of a graph of what is no such stand-in, for the operation's stream at a priority."""
+
+
+def piece_of(call: Call) -> list[int]:
+    """A row of the table of pieces."""
+    words = int(call.words.ctypes.data)
+    return [call.function, call.blocks, call.threads, call.shared_bytes, call.at, words, NONE]
+
+
+def pieces_of(
+    operations: Sequence[HostOp | None], offered: Sequence[Collection[int]], priorities: int, maker: Maker
+) -> tuple[Ints, Ints]:
+    """The tables of pieces and of graphs.
+
+    Args:
+        operations: rows of the arena's table; ``None``: none that a host launches.
+        offered: by stream the priorities that something in it can have.
+        priorities: of the GPU, 0 and so many less one below.
+        maker: makes what each launches.
+    """
+    pieces = np.full((len(operations), len(PieceColumn)), NONE, np.int64)
+    graphs: list[list[int]] = []
+    known: dict[tuple[Any, ...], int] = {}
+    for row, op in enumerate(operations):
+        if op is None or op.launches == 0:
+            continue
+        call = maker.kernel(op)
+        if call is not None:
+            pieces[row] = piece_of(call)
+            continue
+        # Kernels of a library occur many times, each occurrence an operation of its own.
+        key = (id(op),) if op.nodes else (op.stream, op.kind, op.identity, op.scale, op.bytes)
+        if key not in known:
+            known[key] = len(graphs)
+            offers = offered[op.stream]
+            graphs.append([maker.graph(op, -level) if -level in offers else NONE for level in range(priorities)])
+        pieces[row, PieceColumn.GRAPH] = known[key]
+    return pieces, np.array(graphs, np.int64).reshape(-1, priorities)
+
+
+def tables(
+    pieces: Ints, graphs: Ints, mark: Call, queues: Sequence[int], events: Sequence[int], places: dict[AddressRow, int],
+    reports: Words,
+) -> Tables:  # fmt: skip
+    """All that is needed at the start of an episode: nothing is on the GPU.
+
+    Args:
+        pieces, graphs: of :func:`pieces_of`.
+        mark: the kernel that notes the time.
+        queues: handles.
+        events: handles, one a report.
+        places: those of memory.
+        reports: memory that the GPU writes.
+    """
+    timespec = np.zeros(2, np.int64)
+    rows = np.full((len(queues), len(QueueColumn)), NONE, np.int64)
+    rows[:, QueueColumn.HANDLE], rows[:, QueueColumn.STARTED] = queues, 0
+    known = {AddressRow.TIMESPEC: int(timespec.ctypes.data), AddressRow.ZERO_NS: 0, AddressRow.AHEAD_NS: 0, **places}
+    return Tables(
+        functions=functions(),
+        places=np.array([known[place] for place in AddressRow], np.int64),
+        timespec=timespec,
+        pieces=pieces,
+        graphs=graphs,
+        mark=np.array(piece_of(mark), np.int64),
+        queues=rows,
+        reports=reports,
+        events=np.array(events, np.int64),
+        owners=np.full((len(events), len(ReportColumn)), NONE, np.int64),
+        given=np.zeros(LAUNCHES, np.int64),
+        told=np.zeros((ROWS, 4), np.int64),
+        decided_ps=np.zeros(DECISIONS, np.int64),
+        took=np.zeros((COMMANDS, 2), np.int64),
+        counts=np.zeros(len(LoopCount), np.int64),
+    )

@@ -1,27 +1,51 @@
 """The launch rule: SPAWN's comparison, corrected by a linear function of what its controller sees.
 
-A child is launched if ``log(t_parent / t_child) + value . terms`` is at least 0, with SPAWN's two estimates of how long
-the thread and the child would take (column ``ADVANTAGE``; 0 as long as no child has ended). With all weights 0 that is
-SPAWN. The terms are what SPAWN leaves out or takes for granted: that a warp waits for its slowest lane anyway, so that
+A child is launched if ``log(t_parent / t_child) + value . terms`` is at least 0, with SPAWN's two estimates of how
+long
+the thread and the child would take (column ``ADVANTAGE``; 0 as long as no child has ended). With all weights 0 that
+is
+SPAWN. The terms are what SPAWN leaves out or takes for granted: that a warp waits for its slowest lane anyway, so
+that
 work below what another lane does itself costs nothing; that children wait for one of 32 hardware queues, where few
 blocks run; that the first children end late, when thousands have been launched; that while parents wait for an SM, a
 stalled warp leaves it to others.
 
 Terms are near -2 to 2. ``ln``: the natural logarithm of one plus a count or a time in cycles, over 4.
+
+Below the rule are the file of its weights, whole episodes that are played in compiled code, and the trained rule as a
+scheduler.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from typing import Any, Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import procedure
-from gpusched_env.games.child_launches.environment.encoding import LOG_SCALE
-from gpusched_env.games.child_launches.environment.features import WORST, LaunchFeature
+from gpusched_env.agents.policy_file import GamePolicyInfo, RuleNow, Weights, read_game_policy
+from gpusched_env.agents.shipped import FOLDER
+from gpusched_env.agents.training.folder import policy_file
+from gpusched_env.compiling import cached, procedure
+from gpusched_env.errors import DeadlockError
+from gpusched_env.games.child_launches.device import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
+from gpusched_env.games.child_launches.devices.compiled.device import ASKS, DONE, decide_and_run_on, run_on
+from gpusched_env.games.child_launches.devices.compiled.state import new_state
+from gpusched_env.games.child_launches.environment.requests import (
+    LOG_SCALE,
+    WIDTH,
+    WORST,
+    EncodedMachine,
+    LaunchFeature,
+    costs_of,
+    encode,
+    monitored,
+)
+from gpusched_env.games.child_launches.problem import LaunchProblem, Transformations
 
 Singles = NDArray[np.float32]
 
@@ -123,3 +147,108 @@ def launch_number(weights: Singles, columns: Any) -> float:
     else:
         number += weights[SpawnTerm.UNKNOWN] + weights[SpawnTerm.UNKNOWN_INSIDE] * inside
     return number
+
+
+TERMS: Final = tuple(term.name for term in SpawnTerm)
+RULE_NOW: Final = RuleNow("launch rule", TERMS, SHAPES, LaunchFeature.__members__)
+
+
+class LaunchPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a launch rule is, and where it comes from."""
+
+    format: Literal["gpusched-launch-rule"] = "gpusched-launch-rule"
+    terms: tuple[str, ...] = TERMS
+    reads: tuple[str, ...] = READS
+    program: Transformations = Transformations()
+    """How applications were compiled in training."""
+
+    def summary(self) -> str:
+        """One line about it."""
+        return self.told(f"a launch rule of {len(self.terms)} weights")
+
+
+def read_launch_policy(path: str | Path) -> tuple[LaunchPolicyInfo, Weights]:
+    """As :func:`~gpusched_env.agents.policy_file.read_game_policy`, of a launch rule."""
+    return read_game_policy(path, LaunchPolicyInfo, RULE_NOW)
+
+
+CUTOFF_FACTOR: Final = 20.0
+"""An episode that takes so many times as long as the flat version is broken off, and counts as that."""
+BROKEN_OFF: Final = -1
+
+
+@cached(nogil=True)
+def play_to_end(state: Any, costs: EncodedMachine, weights: Singles, columns: Singles, limit_ps: int) -> int:
+    """From the beginning of an application to its end, a deadlock or a time; gives the status of the loop."""
+    status = run_on(state)
+    while status == ASKS:
+        encode(state.request[0], monitored(state.monitor[0]), costs, columns)
+        status = decide_and_run_on(state, launch_number(weights, columns) >= 0.0)
+        if state.core[0].now_ps > limit_ps:
+            return BROKEN_OFF
+    return int(status)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedLaunches:
+    """What an episode came to."""
+
+    cost: float
+    """Time over that of the flat version."""
+    children: int
+    decisions: int
+
+
+def play_launches(weights: Singles, problem: LaunchProblem, flat_ps: int) -> PlayedLaunches:
+    """An episode of the launch rule.
+
+    Args:
+        weights: ``value``.
+        problem: what is run.
+        flat_ps: how long it takes without launches.
+
+    Raises:
+        DeadlockError: the application cannot go on.
+    """
+    state = new_state(problem)
+    columns = np.zeros(WIDTH, np.float32)
+    status = play_to_end(state, costs_of(problem.machine), weights, columns, int(CUTOFF_FACTOR * flat_ps))
+    if status not in (DONE, BROKEN_OFF):
+        raise DeadlockError(f"{problem.name}: nothing can happen any more after {state.core[0]['now_ps'] / 1e6:.6g} us")
+    totals = state.totals[0]
+    return PlayedLaunches(float(state.core[0]["now_ps"] / flat_ps), int(totals["spawned"]), int(totals["decisions"]))
+
+
+NAME = "DynamicParallelism"
+
+
+class LearnedLaunches:
+    """A launch rule whose weights were searched on random applications."""
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        """
+        Args:
+            path: of a file or of the folder of a training; ``None``: the agent that is shipped.
+
+        Raises:
+            InputError: there is none, or it does not fit.
+        """
+        self.file = FOLDER / f"{NAME}.npz" if path is None else policy_file(Path(path))
+        self.info, weights = read_launch_policy(self.file)
+        self._weights = weights["value"]
+        self._columns = np.zeros(WIDTH, np.float32)
+        self.program = self.info.program
+        """As in training."""
+
+    def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
+        """Take the launch costs of the GPU."""
+        self._costs = costs_of(knowledge.machine)
+
+    def decide(self, view: RequestView) -> Decision:
+        """By the sign of the rule's number."""
+        encode(view, view, self._costs, self._columns)
+        return SPAWN if launch_number(self._weights, self._columns) >= 0.0 else SERIALISE
+
+    def describe(self) -> str:
+        """One line about it."""
+        return self.info.summary()

@@ -1,15 +1,53 @@
-"""Trainings of the launch rule."""
+"""Trainings of the launch rule: what one is, and how it is run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
-from gpusched_env.agents.training.trainer import RuleTrainer, Trainer
-from gpusched_env.games.child_launches.agents.config import LaunchTraining
-from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
+from gpusched_env.agents.training.config import CheckedStruct, Count
+from gpusched_env.agents.training.trainer import GameSettings, GameTraining, RuleTrainer, Trainer
+from gpusched_env.errors import InputError
+from gpusched_env.games.child_launches.agents.rule import read_launch_policy
+from gpusched_env.games.child_launches.problem import Transformations
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Course, Judge
+    from gpusched_env.agents.training.validation import Judge, TrainingRun
+
+
+class LaunchSettings(GameSettings, frozen=True, kw_only=True):
+    """CMA-ES on the launch rule (:mod:`gpusched_env.games.child_launches.agents.rule`); episodes are applications."""
+
+    applications: Count = 192
+    """Random ones that a training draws; to make one takes as long as to play it several times."""
+    episodes: Count = 24
+    """Of these that each candidate plays; others in the next generation."""
+
+
+class LaunchTraining(GameTraining, frozen=True, kw_only=True):
+    """One training of the launch rule for dynamic parallelism, on random applications."""
+
+    RULE: ClassVar[str] = "launch rule"
+    SETTINGS: ClassVar[type[CheckedStruct]] = LaunchSettings
+
+    scenario: Literal["DynamicParallelism"] = "DynamicParallelism"
+    algo: Literal["cma-es"] = "cma-es"
+    policy: Literal["launch"] = "launch"
+    timesteps: Count = 100_000_000
+    program: Transformations = Transformations()
+    """How applications are compiled, in training and wherever the policy runs."""
+    requests: Count = 60_000
+    """Applications with more requests are left out: few would take most of the time."""
+    validate_every: Count = 10_000_000
+    validation_seeds: Count = 48
+    checkpoint_every: Count = 10_000_000
+
+    def checked(self) -> Self:
+        """As of :meth:`GameTraining.checked`; an episode cannot have more applications than there are."""
+        valid = super().checked()
+        episodes, applications = valid.settings["episodes"], valid.settings["applications"]
+        if episodes > applications:
+            raise InputError(f"training: {episodes} episodes of {applications} applications")
+        return valid
 
 
 def _judge(config: LaunchTraining) -> Judge:
@@ -18,7 +56,7 @@ def _judge(config: LaunchTraining) -> Judge:
     return LaunchJudge(config)
 
 
-def _learn(course: Course, config: LaunchTraining, state: dict[str, Any] | None) -> int:
+def _learn(course: TrainingRun, config: LaunchTraining, state: dict[str, Any] | None) -> int:
     from gpusched_env.games.child_launches.training import evolve_launches
 
     return evolve_launches(course, config, state)

@@ -13,7 +13,7 @@ from typing import ClassVar
 from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.games.child_launches.baselines.threshold import THRESHOLDS, Threshold
-from gpusched_env.games.child_launches.transformations import Transformations
+from gpusched_env.games.child_launches.problem import Transformations
 
 
 class Aggregation(Threshold):

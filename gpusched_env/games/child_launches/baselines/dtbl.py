@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.games.child_launches.baselines.threshold import Threshold
-from gpusched_env.games.child_launches.hardware.launch_costs import FREE
+from gpusched_env.games.child_launches.hardware.warp_machine import FREE
 
 
 class Dtbl(Threshold):

@@ -7,9 +7,8 @@ from typing import Final
 from gpusched_env.baselines.registered import Registered
 from gpusched_env.games.child_launches.baselines.aggregation import Aggregation
 from gpusched_env.games.child_launches.baselines.dtbl import Dtbl
-from gpusched_env.games.child_launches.baselines.offline_search import OfflineSearch
 from gpusched_env.games.child_launches.baselines.spawn import SpawnScheduler
-from gpusched_env.games.child_launches.baselines.threshold import Flat, Threshold
+from gpusched_env.games.child_launches.baselines.threshold import Flat, OfflineSearch, Threshold
 from gpusched_env.games.child_launches.scheduler import LaunchScheduler
 
 LAUNCH_SCHEDULERS: Final = Registered[LaunchScheduler](

@@ -18,7 +18,7 @@ import numpy as np
 
 from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.errors import InputError
-from gpusched_env.games.child_launches.view import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
+from gpusched_env.games.child_launches.device import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
 
 CAPACITY: Final = 65_536
 """Child blocks in the system at most: the queue of a Kepler."""

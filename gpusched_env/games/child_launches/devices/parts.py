@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from gpusched_env.games.child_launches.hardware.warps import clock_now
+from gpusched_env.games.child_launches.hardware.warp_machine import clock_now
 
 
 @dataclass(eq=False)
@@ -80,7 +80,7 @@ class WarpGroup:
     """Its SM's clock when its phase ends."""
     lines: int = 0
     issue: int = 0
-    """What it asks for in its phase (:func:`gpusched_env.games.child_launches.hardware.warps.demand`)."""
+    """What it asks for in its phase (:func:`gpusched_env.games.child_launches.hardware.warp_machine.demand`)."""
     serial_work: list[int] = field(default_factory=list)
     """Of the lanes that do their requests themselves in this turn."""
     spawned: list[LaunchedGrid] = field(default_factory=list)

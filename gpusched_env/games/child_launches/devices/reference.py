@@ -16,17 +16,25 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import DeadlockError
 from gpusched_env.games.child_launches import monitors
-from gpusched_env.games.child_launches.device import NO_LIMIT, deadlock_text
-from gpusched_env.games.child_launches.devices.asking import AskingDevice
+from gpusched_env.games.child_launches.device import (
+    LAUNCH,
+    NO_LIMIT,
+    REQUEST,
+    SERIALISE,
+    SPAWN,
+    TOTALS,
+    AskingDevice,
+    RequestView,
+    deadlock_text,
+    request_view,
+)
 from gpusched_env.games.child_launches.devices.parts import LaunchedGrid, Queues, WarpBlock, WarpGroup, WarpSm
-from gpusched_env.games.child_launches.hardware.warps import clock_now, demand, stretch, time_of
+from gpusched_env.games.child_launches.hardware.warp_machine import clock_now, demand, stretch, time_of
 from gpusched_env.games.child_launches.monitors import MONITOR, WINDOW_CYCLES
 from gpusched_env.games.child_launches.problem import LaunchProblem
-from gpusched_env.games.child_launches.timeline import LAUNCH, TOTALS
-from gpusched_env.games.child_launches.view import REQUEST, SERIALISE, SPAWN, RequestView, request_view
 from gpusched_env.hardware.occupancy import WARP_THREADS
 from gpusched_env.hardware.placement import fit
-from gpusched_env.scheduling.one_thread import alone
+from gpusched_env.scheduling.guards import one_thread_at_a_time
 
 Asking = Generator[RequestView, bool | None, None]
 """Gives requests, gets whether they are launched (``None`` only to begin)."""
@@ -35,7 +43,7 @@ Asking = Generator[RequestView, bool | None, None]
 class ReferenceWarpDevice(AskingDevice):
     """See :class:`gpusched_env.games.child_launches.device.LaunchDevice`."""
 
-    @alone
+    @one_thread_at_a_time
     def reset(self, problem: LaunchProblem) -> RequestView | None:
         limits = problem.machine.gpu.limits
         self._problem = problem

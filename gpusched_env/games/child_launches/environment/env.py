@@ -1,10 +1,10 @@
-"""The environment of dynamic parallelism."""
+"""The environment of dynamic parallelism, with its pictures and words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import gymnasium
 import numpy as np
@@ -14,18 +14,70 @@ from numpy.typing import NDArray
 
 from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.games.child_launches.environment.encoding import WIDTH, Singles
-from gpusched_env.games.child_launches.environment.features import COLUMNS_NOTE, LaunchFeature
-from gpusched_env.games.child_launches.environment.playing import (
+from gpusched_env.games.child_launches.device import LaunchDevice
+from gpusched_env.games.child_launches.environment.requests import (
+    COLUMNS_NOTE,
     RANDOM,
+    WIDTH,
+    LaunchFeature,
+    Singles,
     check_benchmark,
     episode_problem,
     make_application,
 )
 from gpusched_env.games.child_launches.hardware.warp_machine import SPAWN_KEPLER, WarpMachine
-from gpusched_env.games.child_launches.problem import LaunchProblem
-from gpusched_env.games.child_launches.transformations import Transformations, check_program
-from gpusched_env.scheduling.one_thread import alone
+from gpusched_env.games.child_launches.problem import LaunchProblem, Transformations, check_program
+from gpusched_env.scheduling.guards import one_thread_at_a_time
+
+SIZE: Final = (240, 480)
+"""Height and width of a picture."""
+BACKGROUND: Final = (255, 255, 255)
+WAITING: Final = (230, 159, 0)
+RUNNING: Final = (0, 114, 178)
+
+
+def text(problem: LaunchProblem, device: LaunchDevice) -> str:
+    """A line of the application, one of its children, one of the GPU; lines end in newlines."""
+    launches, totals = device.launches, device.totals
+    children = launches[launches["parent"] >= 0]
+    queued = int((children["queued_ps"] < 0).sum())
+    running = int(((children["started_ps"] >= 0) & (children["ended_ps"] < 0)).sum())
+    ended = int((children["ended_ps"] >= 0).sum())
+    kernels = int((launches["parent"] < 0).sum())
+    return (
+        f"{problem.name} on {problem.machine.gpu.name}   {device.time_ps / 1e6:,.1f} us   "
+        f"kernel {kernels} of {len(problem.tables.kernels)}\n"
+        f"requests {int(totals['decisions']):,}   launched {len(children):,}: {queued:,} without a hardware queue, "
+        f"{running:,} running, {ended:,} ended\n"
+        f"{int(totals['resident_blocks']):,} blocks on SMs\n"
+    )
+
+
+def picture(problem: LaunchProblem, device: LaunchDevice) -> NDArray[np.uint8]:
+    """Children over time, from 0 to now: blue with blocks on SMs, orange above them before that; uint8, of shape
+    ``(*SIZE, 3)``. The height is the most at any time."""
+    height, width = SIZE
+    now_ps = max(1, device.time_ps)
+    children = device.launches
+    children = children[children["parent"] >= 0]
+    started = np.where(children["started_ps"] < 0, now_ps + 1, children["started_ps"])
+    ended = np.where(children["ended_ps"] < 0, now_ps + 1, children["ended_ps"])
+    instants = np.linspace(0, now_ps, width)
+    waiting = _between(children["created_ps"], started, instants)
+    running = _between(started, ended, instants)
+    scale = (height - 1) / max(1, int((waiting + running).max(initial=0)))
+    rows = np.arange(height)[::-1, None]
+    image = np.full((height, width, 3), BACKGROUND, np.uint8)
+    image[rows < (waiting + running) * scale] = WAITING
+    image[rows < running * scale] = RUNNING
+    return image
+
+
+def _between(begin: NDArray[np.int64], end: NDArray[np.int64], instants: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many have begun and not ended at each instant."""
+    begun = np.searchsorted(np.sort(begin), instants, side="right")
+    return np.asarray(begun - np.searchsorted(np.sort(end), instants, side="right"))
+
 
 RenderMode = Literal["rgb_array", "ansi"]
 
@@ -65,7 +117,7 @@ class DynamicParallelismEnv(GameEnv[Singles]):
     (bool) say so, and a launch counts as 0.
 
     ### Observation
-    A vector of float32 columns within -1 to 1 (`gpusched_env.games.child_launches.environment.features`): the request,
+    A vector of float32 columns within -1 to 1 (`gpusched_env.games.child_launches.environment.requests`): the request,
     what SPAWN's hardware counts, the queues of the GPU, the costs of a launch. It is all zeros at the end.
 
     ### Reward
@@ -85,7 +137,7 @@ class DynamicParallelismEnv(GameEnv[Singles]):
     - `benchmark`: `random`, an application of random kind and size for each seed, to train on; or one of
       `gpusched_env.games.child_launches.workload.suite.BENCHMARKS`, on an input that the seed draws.
     - `machine`: the GPU; by default the Kepler that SPAWN simulates.
-    - `program`: how applications are compiled, fields of `gpusched_env.games.child_launches.transformations`, such as
+    - `program`: how applications are compiled, fields of `gpusched_env.games.child_launches.problem`, such as
       `{"threshold": 16, "coarsening": 16, "aggregated": True}`; by default as they are written. The flat version, which
       rewards are relative to, stays what it is.
     - `device`: `compiled` or `reference`.
@@ -119,7 +171,7 @@ class DynamicParallelismEnv(GameEnv[Singles]):
         self._columns: Singles = np.zeros(WIDTH, np.float32)
         self._run: ApplicationEpisode | None = None
 
-    @alone
+    @one_thread_at_a_time
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Singles, dict[str, Any]]:
@@ -147,7 +199,7 @@ class DynamicParallelismEnv(GameEnv[Singles]):
         self.application.begin(problem, self._columns)
         return self._columns.copy(), {**self._info(run), "benchmark": problem.name, "seed": seed}
 
-    @alone
+    @one_thread_at_a_time
     def step(self, action: int | np.integer[Any]) -> tuple[Singles, float, bool, bool, dict[str, Any]]:
         """Answer the request and run to the next one, or to the end.
 
@@ -175,20 +227,19 @@ class DynamicParallelismEnv(GameEnv[Singles]):
             info |= self.summary()
         return self._columns.copy(), -run.elapsed_ps / run.flat_ps, run.over, False, info
 
-    @alone
+    @one_thread_at_a_time
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(2,)``."""
         launches = self._current().problem.machine.launches
         room = launches.overflow != "fail" or self._columns[LaunchFeature.ROOM] > 0.0 or not self.application.asks
         return np.array([True, room])
 
-    @alone
+    @one_thread_at_a_time
     def render(self) -> Any:
         """``ansi``: text, as a string. ``rgb_array``: child blocks and waiting children over time, uint8."""
         run = self._current()
         if not self._draws():
             return None
-        from gpusched_env.games.child_launches.environment.render import picture, text
 
         return (
             text(run.problem, self.application.device)
@@ -206,7 +257,7 @@ class DynamicParallelismEnv(GameEnv[Singles]):
             "illegal_actions": int(totals["refused"]),
         }
 
-    @alone
+    @one_thread_at_a_time
     def summary(self) -> dict[str, Any]:
         """``speedup`` and ``episode_metrics`` of the episode so far, as ``info`` has them at its end.
 

@@ -1,33 +1,124 @@
-"""Child launches: the game of dynamic parallelism."""
+"""Child launches, as experiments ask for them:
+
+schedulers by name (written by hand, tuned as ``tuned:NAME``, or learned), episodes of rankings, their speed-ups,
+trainings, and the film.
+
+A variant is an application, an input is a seed, and the cost is the time over that of the flat version.
+"""
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gpusched_env.experiments.games.game import Game, TunedField, Validation
-from gpusched_env.experiments.games.own import DEVICE, OwnGame
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.display.words import time_text
+from gpusched_env.experiments.games.game import Game, GameValidation, TunedField
+from gpusched_env.experiments.games.own import DEVICE, NamedSchedulers, OwnGame
+from gpusched_env.experiments.lib.names import device_from
 from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.games.child_launches.agents.config import LaunchTraining
-from gpusched_env.games.child_launches.agents.learned import NAME
-from gpusched_env.games.child_launches.baselines.registry import honest_launch_names, make_launch_scheduler
-from gpusched_env.games.child_launches.environment.playing import RANDOM
-from gpusched_env.games.child_launches.experiments.grid import SUITE, run_launch_cell
-from gpusched_env.games.child_launches.experiments.schedulers import NAMED
-from gpusched_env.games.child_launches.experiments.speedups import speedup_text
+from gpusched_env.experiments.pictures import uncover
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.games.child_launches.agents.rule import NAME, LearnedLaunches
+from gpusched_env.games.child_launches.agents.trainer import LaunchTraining
+from gpusched_env.games.child_launches.baselines.registry import (
+    LAUNCH_SCHEDULERS,
+    honest_launch_names,
+    make_launch_scheduler,
+)
+from gpusched_env.games.child_launches.device import LaunchDevice
+from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
+from gpusched_env.games.child_launches.environment.requests import RANDOM, flat_ps
+from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
+from gpusched_env.games.child_launches.scheduler import LaunchScheduler, run_application
+from gpusched_env.games.child_launches.workload.suite import BENCHMARKS, benchmark, random_benchmark
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
+    from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
     from gpusched_env.games.child_launches.training import Application
+
+
+NAMED: Final = NamedSchedulers[LaunchScheduler](NAME, LAUNCH_SCHEDULERS, LearnedLaunches)
+new_launch_scheduler: Final = NAMED.new
+
+
+def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
+    """A device from its name or factory.
+
+    Raises:
+        InputError: no device of that name.
+    """
+    from gpusched_env.games.child_launches.devices import make_launch_device
+
+    return device_from(source, make_launch_device)
+
+
+def speedups(costs: Mapping[str, NDArray[np.float64]], resamples: int = 2000) -> dict[str, tuple[float, float, float]]:
+    """By scheduler: the geometric mean of speed-ups over all benchmarks, and its 95 % bootstrap interval over seeds.
+
+    Args:
+        costs: by scheduler, shape ``(benchmarks, seeds)``.
+        resamples: bootstrap draws; seeds of a benchmark are drawn apart from those of others.
+    """
+    rng = np.random.default_rng(0)
+    found = {}
+    for name, values in costs.items():
+        logs = -np.log(values)
+        picks = rng.integers(0, logs.shape[1], (resamples, *logs.shape))
+        means = np.take_along_axis(logs[None], picks, axis=2).mean(axis=(1, 2))
+        low, high = np.percentile(means, (2.5, 97.5))
+        found[name] = (float(np.exp(logs.mean())), float(np.exp(low)), float(np.exp(high)))
+    return found
+
+
+def speedup_text(costs: Mapping[str, NDArray[np.float64]]) -> str:
+    """These as a sentence, best first."""
+    found = sorted(speedups(costs).items(), key=lambda item: -item[1][0])
+    figures = ", ".join(f"{name} {mean:.3f} [{low:.3f}, {high:.3f}]" for name, (mean, low, high) in found)
+    return f"Geometric means of the speed-up over flat, with 95 % intervals: {figures}."
+
+
+SUITE: Final = tuple(name for name in BENCHMARKS if name != "SA-elegans")
+"""The thirteen of the paper's comparison."""
+
+
+def run_launch_cell(cell: RankedEpisode) -> EpisodeCost:
+    """The task of worker processes."""
+    problem, flat = _problem(cell.variant, cell.seed)
+    run = run_application(new_launch_scheduler(cell.scheduler), problem, CompiledWarpDevice(), cell.seed)
+    return EpisodeCost(cell, run.time_ps / flat)
+
+
+@functools.lru_cache(1)
+def _problem(name: str, seed: int) -> tuple[LaunchProblem, int]:
+    problem = launch_problem(random_benchmark(seed) if name == RANDOM else benchmark(name, seed))
+    return problem, flat_ps(problem)
+
+
+def shoot(path: Path) -> None:
+    """Play an application whose threads launch kernels, and uncover the picture of it from left to right."""
+    env = gym.make("gpusched_env:gpusched/DynamicParallelism-v0", render_mode="rgb_array")
+    _, info = env.reset(seed=1)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(int(info["action_mask"][1]))
+    title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
+    uncover(env.render(), title, time_text(info["time_us"]), path)
+
 
 PLAY: Final = (
     *(
         "gpusched_env.games.child_launches.devices.compiled.device",
-        "gpusched_env.games.child_launches.environment.playing",
+        "gpusched_env.games.child_launches.environment.requests",
     ),
-    *("gpusched_env.games.child_launches.workload.randomised", "gpusched_env.games.child_launches.workload.suite"),
+    *("gpusched_env.games.child_launches.workload.suite", "gpusched_env.games.child_launches.workload.suite"),
 )
 """Modules that play an episode."""
 
@@ -64,11 +155,11 @@ class ChildLaunches(OwnGame):
     def baselines(self, config: Any) -> list[str]:
         return honest_launch_names(hardware=False)
 
-    def validation(self, config: LaunchTraining) -> Validation:
+    def validation(self, config: LaunchTraining) -> GameValidation:
         from gpusched_env.games.child_launches.training import validation_applications
 
         found = validation_applications(config)
-        return Validation(
+        return GameValidation(
             seeds=list(range(len(found))),
             problems=[problem.name for problem, _ in found],
             episodes=len(found),
@@ -77,7 +168,7 @@ class ChildLaunches(OwnGame):
 
     @property
     def fuzzing(self) -> Fuzzing:
-        from gpusched_env.games.child_launches.experiments.fuzz.fuzzing import CHILD_LAUNCHES
+        from gpusched_env.games.child_launches.experiments.fuzzing import CHILD_LAUNCHES
 
         return CHILD_LAUNCHES
 

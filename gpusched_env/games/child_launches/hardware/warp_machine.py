@@ -1,16 +1,134 @@
-"""A GPU at the granularity of warps: its blocks' room, its memory, and what launches cost."""
+"""A GPU at the granularity of warps:
+
+how warps that run on one SM slow each other, its blocks' room, its memory, and what it costs a thread to launch a
+kernel.
+
+Devices at the granularity of blocks use the laws of :mod:`gpusched_env.hardware.contention`, fitted on recordings of
+an
+H100. Those need each kernel's profile; here an application is known by its loop alone, and what an SM holds changes
+with every warp. So the law is the simplest that has the three limits of the Kepler that SPAWN (HPCA 2017)
+simulates: all running warps of an SM progress at one common rate, ``1 / stretch``, and
+
+    stretch = sqrt(1 + (traffic of the GPU / capacity)² + (traffic of the SM / capacity)² + (issue of the SM)²)
+
+where traffic and issue are what the running warps would ask for if nobody slowed them. An SM is thus a clock that
+runs
+slower the more it holds: a phase that takes ``d`` cycles alone ends when its SM's clock has gone on by ``d``.
+
+Devices: :mod:`gpusched_env.games.child_launches.devices`.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
+from gpusched_env.compiling import law
 from gpusched_env.errors import InputError
-from gpusched_env.games.child_launches.hardware.launch_costs import HOPPER, KEPLER, LaunchCosts
-from gpusched_env.games.child_launches.hardware.warps import cycles_to_ps
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
+
+DEMAND_UNIT: Final = 1.0 / (1 << 40)
+"""Demands are whole multiples of this, so that sums do not depend on the order in which warps came and went."""
+MOST_DEMAND: Final = 512.0
+"""Of a warp, far more than one can ask for: sums over 8,192 warps stay within 64 bits."""
+
+
+@law
+def cycles_to_ps(cycles: float, ps_per_cycle: float) -> int:
+    """Core cycles as the nearest whole number of picoseconds."""
+    return math.floor(cycles * ps_per_cycle + 0.5)
+
+
+@law
+def demand(amount: float, cycles: float) -> int:
+    """``amount`` (lines, or issue cycles) in ``cycles`` as a rate, in :data:`DEMAND_UNIT` a cycle."""
+    return math.floor(min(amount / cycles, MOST_DEMAND) / DEMAND_UNIT + 0.5)
+
+
+@law
+def stretch(gpu_lines: int, gpu_capacity: float, sm_lines: int, sm_capacity: float, issue: int) -> float:
+    """Factor (>= 1) on the time of every running warp of an SM.
+
+    Args:
+        gpu_lines, sm_lines: demand of the running warps of the GPU and of this SM for lines of 128 bytes.
+        gpu_capacity, sm_capacity: lines a cycle that can be served.
+        issue: demand of the SM's warps for its schedulers; one is all that they have.
+    """
+    shared = gpu_lines * DEMAND_UNIT / gpu_capacity
+    own = sm_lines * DEMAND_UNIT / sm_capacity
+    slots = issue * DEMAND_UNIT
+    return math.sqrt(1.0 + shared * shared + own * own + slots * slots)
+
+
+@law
+def clock_now(clock: float, since_ps: int, rate: float, now_ps: int) -> float:
+    """An SM's clock (cycles) at ``now_ps`` if it showed ``clock`` at ``since_ps`` and ran at ``rate`` cycles a ps."""
+    return clock + (now_ps - since_ps) * rate
+
+
+@law
+def time_of(target: float, clock: float, since_ps: int, rate: float, now_ps: int) -> int:
+    """When an SM's clock shows ``target`` (ps), with ``clock``, ``since_ps`` and ``rate`` as in :func:`clock_now`:
+    later than ``now_ps``."""
+    return max(now_ps + 1, since_ps + math.ceil((target - clock) / rate))
+
+
+Overflow = Literal["spill", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCosts:
+    """Child launches as one generation of GPUs does them."""
+
+    per_child_cycles: float
+    """``A``: a warp whose lanes launch ``x`` children stalls ``A x + b`` cycles; its SM goes on with others."""
+    per_call_cycles: float
+    """``b``."""
+    dispatch_cycles: float
+    """From when a child has a hardware queue until its first block can start."""
+    interval_cycles: float = 0.0
+    """Least time between two children that become ready: the throughput of launches."""
+    hardware_queues: int = 32
+    """Kernels that can have blocks running, the parent counted."""
+    pool: int | None = None
+    """Children that may wait to get a hardware queue; ``None``: as many as there are."""
+    overflow: Overflow = "spill"
+    """What happens beyond: the launch takes ``spill_cycles`` more, or fails, and its thread does the work itself."""
+    spill_cycles: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("per_child_cycles", "per_call_cycles", "dispatch_cycles", "interval_cycles", "spill_cycles"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise InputError(f"launch costs: {name} is {getattr(self, name)}, must be at least 0")
+        if self.hardware_queues < 2:
+            raise InputError(f"launch costs: {self.hardware_queues} hardware queues; a parent and a child need 2")
+        if self.pool is not None and self.pool < 1:
+            raise InputError(f"launch costs: a pool of {self.pool}; must be at least 1, or None")
+        if self.overflow not in ("spill", "fail"):
+            raise InputError(f"launch costs: overflow is {self.overflow!r}, must be 'spill' or 'fail'")
+
+
+KEPLER: Final = LaunchCosts(per_child_cycles=1721, per_call_cycles=20210, dispatch_cycles=2500)
+"""SPAWN (HPCA 2017), Table II, which has A and b from DTBL (ISCA 2015): ``cudaGetParameterBuffer`` takes 129 x + 8,023
+cycles, ``cudaLaunchDevice`` 1,592 x + 12,187. 32 queues: Hyper-Q. From the end of a kernel to the start of the next one
+in a hardware queue GPUs take 1.2 to 2.1 us (recordings of an H100): 2,500 cycles at 1,400 MHz; DTBL's dispatch alone
+takes 283."""
+HOPPER: Final = LaunchCosts(
+    per_child_cycles=551,
+    per_call_cycles=9880,
+    dispatch_cycles=1000,
+    interval_cycles=990,
+    hardware_queues=129,
+    pool=2048,
+    overflow="fail",
+)
+"""Measured on an H200 at 1,980 MHz (``data/measurements/h200/dynamic_parallelism.json``): a call of ``x`` lanes holds
+its warp for 5.0 + 0.28 x us; children of real applications come 0.47 to 0.64 us apart, whoever launches them; exactly
+128 run at once; a launch beyond ``cudaLimitDevRuntimePendingLaunchCount`` (2,048 unless it is set) fails."""
+FREE: Final = LaunchCosts(0.0, 0.0, 0.0, hardware_queues=1 << 30)
+"""Blocks join a running kernel (DTBL): no launch, no queue; limits of blocks and threads stay."""
 
 
 @dataclass(frozen=True, slots=True)

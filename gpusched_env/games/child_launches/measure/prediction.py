@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.measure.recording import ApplicationTime, SerialTime, shipped_recording
+from gpusched_env.experiments.measure.gpu import ApplicationTime, SerialTime, shipped_recording
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.hardware.warp_machine import H200, LoopCosts
@@ -17,7 +17,7 @@ from gpusched_env.games.child_launches.scheduler import run_application
 
 
 @dataclass(frozen=True, slots=True)
-class OnGpu:
+class PredictedApplication:
     """An application as it was measured, predicted: costs of its loop are those of serial loops there."""
 
     application: str
@@ -50,18 +50,18 @@ def _runs() -> list[ApplicationTime]:
     return [run for run in shipped_recording().of(ApplicationTime) if run.child_block in (None, 32)]
 
 
-def predicted() -> list[OnGpu]:
+def predicted() -> list[PredictedApplication]:
     """All that is predicted."""
-    return list(dict.fromkeys(OnGpu(run.application, run.threshold) for run in _runs()))
+    return list(dict.fromkeys(PredictedApplication(run.application, run.threshold) for run in _runs()))
 
 
-def prediction_table(predictions: Mapping[OnGpu, float]) -> Table:
+def prediction_table(predictions: Mapping[PredictedApplication, float]) -> Table:
     """Predicted times and speed-ups beside the measured ones."""
     rows = []
     flat_us: dict[str, float] = {run.application: run.median_us for run in _runs() if run.threshold is None}
     for run in _runs() if predictions else ():
-        name, ours = run.application, predictions[OnGpu(run.application, run.threshold)]
-        gains = predictions[OnGpu(name, None)] / ours, flat_us[name] / run.median_us
+        name, ours = run.application, predictions[PredictedApplication(run.application, run.threshold)]
+        gains = predictions[PredictedApplication(name, None)] / ours, flat_us[name] / run.median_us
         threshold = NONE if run.threshold is None else f"{run.threshold:,}"
         gain = "" if run.threshold is None else "{:.3g} / {:.3g}".format(*gains)
         rows.append((name, threshold, f"{run.launches:,}", f"{ours:,.0f} / {run.median_us:,.0f}", gain))

@@ -12,10 +12,9 @@ import typer
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import write_file
-from gpusched_env.experiments.measure.gpu import MeasuringGpu
-from gpusched_env.experiments.measure.recording import Rows
-from gpusched_env.games.child_launches.measure import child_launches, overflow, running
-from gpusched_env.games.child_launches.measure.applications import APPLICATIONS, application
+from gpusched_env.experiments.measure.gpu import MeasuringGpu, Rows
+from gpusched_env.games.child_launches.measure.applications import APPLICATIONS, application, measured_application
+from gpusched_env.games.child_launches.measure.child_launches import measured, measured_overflow
 
 LAUNCHES: Final = "launches"
 OVERFLOW: Final = "overflow"
@@ -43,10 +42,10 @@ def measure(
 
 def _measured(gpu: MeasuringGpu, part: str, seed: int) -> Iterator[Rows]:
     if part == LAUNCHES:
-        return child_launches.measured(gpu)
+        return measured(gpu)
     if part == OVERFLOW:
-        return overflow.measured()
-    return running.measured(gpu, application(part, seed), seed)
+        return measured_overflow()
+    return measured_application(gpu, application(part, seed), seed)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,23 @@
-"""Kernels whose threads may launch kernels: per thread, the work that it must do and the work that it may hand over.
+"""Kernels whose threads may launch kernels:
 
-Work is counted in *serial iterations*: turns of the loop that a thread takes if it launches nothing. What an
-iteration costs in time or traffic is a matter of the device and the application, not of these types.
+per thread, the work that it must do and the work that it may hand over; and what a turn of each application's loop
+does.
+
+Work is counted in *serial iterations*: turns of the loop that a thread takes if it launches nothing. How often L2 has
+the data is given by benchmark.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.games.child_launches.hardware.warp_machine import LoopBody
 from gpusched_env.hardware.occupancy import WARP_THREADS
 
 Counts = NDArray[np.int64]
@@ -41,7 +46,7 @@ class BlockShape:
 
 
 @dataclass(frozen=True, eq=False)
-class Requests:
+class LaunchRequests:
     """Launch requests: loops that a thread either runs itself or hands to a child kernel, one child thread an item.
 
     A thread that runs the loop itself takes :attr:`work` iterations, those of nested requests included.
@@ -92,7 +97,7 @@ class Threads:
 
     base: Counts
     """(threads,) iterations that the thread takes whatever it launches."""
-    requests: Requests | None = None
+    requests: LaunchRequests | None = None
 
     @cached_property
     def first_request(self) -> Counts:
@@ -108,14 +113,14 @@ class Threads:
         return self.base + np.asarray(sums_between(self.requests.work, self.first_request), np.int64)
 
 
-def looping(work: Counts, base: int = 0) -> Threads:
+def threads_with_loops(work: Counts, base: int = 0) -> Threads:
     """Threads of one loop each: ``work`` (threads,) iterations that one child thread each could take.
 
     ``base``: iterations that each thread takes besides, whatever it launches.
     """
     thread = np.flatnonzero(work)
     items = work[thread].astype(np.int64)
-    return Threads(np.full(len(work), base), Requests(thread, items, np.ones_like(items)))
+    return Threads(np.full(len(work), base), LaunchRequests(thread, items, np.ones_like(items)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,3 +185,44 @@ class Benchmark:
         above = work.sum() - np.concatenate([[0], np.cumsum(work)])[np.append(starts, len(work))]
         thresholds = np.concatenate([[0], values])
         return int(thresholds[np.argmin(np.abs(above / self.total_work - share))])
+
+
+BODIES: Final[dict[str, LoopBody]] = {
+    # The mark of the neighbour is anywhere in memory, for parents and children alike.
+    "BFS": LoopBody(chain=1, dependent=4, instructions=12, parent_lines=1, child_lines=1),
+    # The neighbour's distance; then, where the way is shorter, an atomic minimum: one edge in five, on average over the
+    # benchmarks' inputs (9 and 27 %).
+    "SSSP": LoopBody(chain=1.2, dependent=8, instructions=20, parent_lines=1.2, child_lines=1.2),
+    # The neighbour's colour and number.
+    "GC": LoopBody(chain=1, dependent=8, instructions=24, parent_lines=1, child_lines=1),
+    # A lane of a parent reads a bucket of its own, children share one.
+    "JOIN": LoopBody(chain=1, dependent=4, instructions=12, parent_lines=1, child_lines=1 / 16),
+    # A stencil on the cells of a refined grid, streamed.
+    "AMR": LoopBody(chain=1, dependent=10, instructions=30, parent_lines=0.5, child_lines=0.25),
+    # Arithmetic alone: z² + c.
+    "Mandel": LoopBody(chain=0, dependent=8, instructions=12, parent_lines=0, child_lines=0),
+    # An element of a row of B: its neighbours are in the same lane's row, or in the neighbouring lanes.
+    "MM": LoopBody(chain=1, dependent=4, instructions=10, parent_lines=0.25, child_lines=1 / 32),
+    # A row of a banded recurrence; its cells lie in shared memory.
+    "SA": LoopBody(chain=0, dependent=10, instructions=60, parent_lines=0.1, child_lines=0.1),
+}
+"""By application, the first part of a benchmark's name."""
+L2_HITS: Final[dict[str, float]] = {
+    "AMR": 0.036, "BFS-citation": 0.813, "BFS-graph500": 0.739, "SSSP-citation": 0.802, "SSSP-graph500": 0.923,
+    "JOIN-uniform": 0.743, "JOIN-gaussian": 0.785, "Mandel": 0.290, "GC-citation": 0.747, "GC-graph500": 0.968,
+    "MM-small": 0.998, "MM-large": 0.998, "SA-thaliana": 0.886, "SA-elegans": 0.886,
+}  # fmt: skip
+"""Share of lines that L2 has: the mean over the schemes of SPAWN's Figure 17 (elegans: as thaliana)."""
+
+
+def body_of(benchmark: str) -> LoopBody:
+    """The loop of a benchmark, by its name; random ones have the mean hit rate of their application.
+
+    Raises:
+        InputError: no such application.
+    """
+    application = benchmark.partition("-")[0]
+    if application not in BODIES:
+        raise InputError(f"no loop is known of {benchmark!r}; {did_you_mean(application, BODIES)}")
+    rates = [rate for name, rate in L2_HITS.items() if name.partition("-")[0] == application]
+    return replace(BODIES[application], miss=1.0 - L2_HITS.get(benchmark, sum(rates) / len(rates)))

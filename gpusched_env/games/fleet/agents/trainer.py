@@ -1,15 +1,38 @@
-"""Trainings of the fleet rule."""
+"""Trainings of the fleet rule: what one is, and how it is run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from gpusched_env.agents.training.trainer import RuleTrainer, Trainer
-from gpusched_env.games.fleet.agents.config import FleetTraining
-from gpusched_env.games.fleet.agents.policy_file import read_fleet_policy
+from msgspec import Meta
+
+from gpusched_env.agents.training.config import CheckedStruct, Count
+from gpusched_env.agents.training.trainer import GameSettings, GameTraining, RuleTrainer, Trainer
+from gpusched_env.games.fleet.agents.rule import read_fleet_policy
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Course, Judge
+    from gpusched_env.agents.training.validation import Judge, TrainingRun
+
+
+class FleetSettings(GameSettings, frozen=True, kw_only=True):
+    """CMA-ES on the fleet rule (:mod:`gpusched_env.games.fleet.agents.rule`); episodes are random days."""
+
+    population: Annotated[int, Meta(ge=4)] = 20
+
+
+class FleetTraining(GameTraining, frozen=True, kw_only=True):
+    """One training of the fleet rule, on random days."""
+
+    RULE: ClassVar[str] = "fleet rule"
+    SETTINGS: ClassVar[type[CheckedStruct]] = FleetSettings
+
+    scenario: Literal["Fleet"] = "Fleet"
+    algo: Literal["cma-es"] = "cma-es"
+    policy: Literal["fleet"] = "fleet"
+    timesteps: Count = 30_000_000
+    validate_every: Count = 3_000_000
+    validation_seeds: Count = 32
+    checkpoint_every: Count = 3_000_000
 
 
 def _judge(config: FleetTraining) -> Judge:
@@ -18,7 +41,7 @@ def _judge(config: FleetTraining) -> Judge:
     return FleetJudge(config)
 
 
-def _learn(course: Course, config: FleetTraining, state: dict[str, Any] | None) -> int:
+def _learn(course: TrainingRun, config: FleetTraining, state: dict[str, Any] | None) -> int:
     from gpusched_env.games.fleet.training import FleetEvolution
 
     evolution = FleetEvolution(course, config, state)

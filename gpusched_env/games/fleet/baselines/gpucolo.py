@@ -17,7 +17,7 @@ from gpusched_env.games.fleet.baselines.packing import Packing
 from gpusched_env.games.fleet.windows import PackingRule
 
 
-class GpuColo(Packing):
+class GpuColoFleet(Packing):
     """GPUColo: first fit, or best fit; training sleeps as much as the SLO of inference needs."""
 
     ranges: ClassVar[Ranges] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpusched_env.games.fleet.baselines.packing import Packing
 
 
-class Gslice(Packing):
+class GsliceFleet(Packing):
     """GSLICE: first fit; shares of the SMs that add up to 100 %, inference first."""
 
     control = "gslice"

@@ -13,17 +13,20 @@ import numpy as np
 
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
-from gpusched_env.games.fleet.co_location import NOW
-from gpusched_env.games.fleet.environment.emptying import Emptying
-from gpusched_env.games.fleet.environment.encoding import WIDTH, empty_gpu_compiled, first_undisturbed
-from gpusched_env.games.fleet.rates import shipped_rates
-from gpusched_env.games.fleet.state import WAITS, FleetState
+from gpusched_env.games.fleet.co_location import NOW, shipped_rates
+from gpusched_env.games.fleet.environment.encoding import (
+    WIDTH,
+    ConsolidatingDispatcher,
+    empty_gpu_compiled,
+    first_undisturbed,
+)
+from gpusched_env.games.fleet.problem import WAITS, FleetState
 
 TRIES: Final = 3
 """GPUs that are looked at in a report, the emptiest first."""
 
 
-class PredictedFit(Emptying):
+class PredictedFit(ConsolidatingDispatcher):
     """First fit, or best fit, where every SLO is predicted to be kept; GPUs that are nearly empty are emptied."""
 
     control = "gpucolo-worst"

@@ -1,20 +1,57 @@
-"""What a GPU would be with a job: the rows of observations, for plain Python and compiled code alike.
+"""The observation of ``gpusched/Fleet-v0``:
 
-``fleet`` is :attr:`gpusched_env.games.fleet.dispatcher.FleetView.shown`, or the state itself: neither what a job has
-left nor later jobs are looked at.
+its columns, and the rows of what a GPU would be with a job, for plain Python and compiled code alike; and what
+dispatchers have in common that go by such rows and empty a GPU now and then.
+
+``fleet`` is :attr:`gpusched_env.games.fleet.device.FleetView.shown`, or the state itself: neither what a job has left
+nor later jobs are looked at.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, Final
 
 from gpusched_env.compiling import cached, procedure
-from gpusched_env.games.fleet.co_location import LONGEST_SLEEP_US, NOW
-from gpusched_env.games.fleet.environment.features import AGE_TOP, FleetFeature
-from gpusched_env.games.fleet.hardware.co_location import activity
-from gpusched_env.games.fleet.state import CLIENTS, TOP, WAITS
-from gpusched_env.games.fleet.windows import PackingRule, fits
+from gpusched_env.envs.features import FLAG, SHARE, Feature
+from gpusched_env.envs.features import RATIO as SQUASHED
+from gpusched_env.games.fleet.co_location import LONGEST_SLEEP_US, NOW, activity
+from gpusched_env.games.fleet.device import WAIT, Command, FleetView, Move, PlaceJob
+from gpusched_env.games.fleet.problem import CLIENTS, TOP, WAITS, FleetState, GpuKind
+from gpusched_env.games.fleet.windows import PackingRule, has_room
+
+AGE: Final = "log minutes"
+"""Unit of ages: ``log1p(minutes) / log1p(20160)``, 1 at the longest run time, two weeks."""
+AGE_TOP: Final = 20_160.0
+COLUMNS_NOTE: Final = """\
+### Columns
+Row `k` is candidate `k`; the row behind them is an empty GPU. All that is said of loads, memory and latencies is with
+the job there. Latencies are predicted by the [rate model](fleet-rates.md). `log minutes`: log1p(minutes) /
+log1p(20160), at most 1. Sources are fields of `gpusched_env.games.fleet.device.FleetView`.
+"""
+
+
+class FleetFeature(Feature):
+    """A candidate GPU, with the job that is to be placed."""
+
+    PRESENT = ("1 if the job can go there; otherwise the row is 0", FLAG, 0, 1, "load, claimed_gb, count")
+    TRAINING = ("1: the job is training", FLAG, 0, 1, "jobs.training")
+    UTILISATION = ("of the job", SHARE, 0, 1, "jobs.utilisation")
+    EMPTY = ("1: nothing is there", FLAG, 0, 1, "count")
+    LOAD = ("utilisations there", SHARE, 0, 1, "load")
+    INFERENCE_LOAD = ("of these, those of inference", SHARE, 0, 1, "jobs.utilisation")
+    CLAIMED = ("memory, of all", SHARE, 0, 1, "claimed_gb, size_gb")
+    COUNT = ("jobs that are there, of 48", SHARE, 0, 1, "count")
+    TRAININGS = ("of these, training, of 48", SHARE, 0, 1, "jobs.training")
+    SLEEP = ("sleep of training after an iteration, of 1 s", SHARE, 0, 1, "sleep_us")
+    RATIO = ("worst mean latency over SLO since the last report", SQUASHED, 0, 1, "ratio")
+    LEAST = ("worst latency over SLO if training sleeps as much as it can", SQUASHED, 0, 1, "jobs, share")
+    FULL = ("the same if it does not sleep", SQUASHED, 0, 1, "jobs, share")
+    DISTURBS = ("1: no sleep of training holds every SLO there", FLAG, 0, 1, "jobs, share")
+    OLDEST = ("time that the job there longest has been known", AGE, 0, 1, "jobs.arrival_us")
+    YOUNGEST = ("the same of the newest job", AGE, 0, 1, "jobs.arrival_us")
+
 
 WIDTH: Final = len(FleetFeature)
 CANDIDATES: Final = 8
@@ -30,7 +67,7 @@ def ratio_of(value: float) -> float:
 
 @procedure
 def age_of(time_us: float) -> float:
-    """Unit :data:`~gpusched_env.games.fleet.environment.features.AGE`."""
+    """Unit :data:`~gpusched_env.games.fleet.environment.encoding.AGE`."""
     return min(1.0, math.log1p(max(0.0, time_us) / 60e6) / math.log1p(AGE_TOP))
 
 
@@ -93,7 +130,7 @@ def encode_row(fleet: Any, rates: Any, job: int, gpu: int, row: Any) -> None:
 
 @procedure
 def empty_gpu(fleet: Any, job: int) -> int:
-    """The first GPU without jobs that has the memory for one, or :data:`~gpusched_env.games.fleet.state.WAITS`."""
+    """The first GPU without jobs that has the memory for one, or :data:`~gpusched_env.games.fleet.problem.WAITS`."""
     for gpu in range(len(fleet.count)):
         if fleet.count[gpu] == 0 and fleet.memory_gb[job] <= fleet.size_gb[gpu]:
             return gpu
@@ -114,7 +151,7 @@ def encode(fleet: Any, rates: Any, job: int, rows: Any, gpus: Any) -> None:
         for column in range(WIDTH):
             rows[place, column] = 0.0
     for gpu in range(fleet.clock[TOP]):
-        if fleet.count[gpu] == 0 or not fits(fleet, job, gpu, ROOM):
+        if fleet.count[gpu] == 0 or not has_room(fleet, job, gpu, ROOM):
             continue
         place = CANDIDATES
         while place > 0 and (gpus[place - 1] == WAITS or fleet.load[gpu] > fleet.load[gpus[place - 1]]):
@@ -145,7 +182,7 @@ def first_undisturbed(fleet: Any, rates: Any, job: int, but: int, best: bool, ro
     """
     found = WAITS
     for gpu in range(fleet.clock[TOP]):
-        if gpu == but or fleet.count[gpu] == 0 or not fits(fleet, job, gpu, ROOM):
+        if gpu == but or fleet.count[gpu] == 0 or not has_room(fleet, job, gpu, ROOM):
             continue
         if found != WAITS and not (best and fleet.load[gpu] > fleet.load[found]):
             continue
@@ -159,3 +196,41 @@ def first_undisturbed(fleet: Any, rates: Any, job: int, but: int, best: bool, ro
 def empty_gpu_compiled(fleet: Any, job: int) -> int:
     """:func:`empty_gpu`, compiled."""
     return empty_gpu(fleet, job)
+
+
+class ConsolidatingDispatcher(ABC):
+    """Every job that has a GPU is placed; then, once a report, the jobs of one GPU are moved, the last one first."""
+
+    def reset(self, kinds: tuple[GpuKind, ...]) -> None:
+        """Nothing has been moved yet."""
+        self._looked_us, self._old = -1, WAITS
+
+    def decide(self, view: FleetView) -> Command:
+        """The next command."""
+        fleet = view.shown
+        for job in view.waiting.tolist():
+            gpu = self._gpu_for(fleet, job)
+            if gpu != WAITS:
+                return PlaceJob(job, gpu)
+        if self._looked_us != view.now_us:
+            self._looked_us, self._old = view.now_us, self._gpu_to_empty(fleet)
+        old = self._old
+        if old != WAITS and fleet.count[old] > 0:
+            job = int(fleet.slots[old, fleet.count[old] - 1])
+            gpu = self._beside(fleet, job, old)
+            if gpu != WAITS:
+                return Move(job, gpu)
+        self._old = WAITS
+        return WAIT
+
+    @abstractmethod
+    def _gpu_for(self, fleet: FleetState, job: int) -> int:
+        """Where a job that waits goes, or ``WAITS``."""
+
+    @abstractmethod
+    def _gpu_to_empty(self, fleet: FleetState) -> int:
+        """The GPU whose jobs are moved now, or ``WAITS``."""
+
+    @abstractmethod
+    def _beside(self, fleet: FleetState, job: int, but: int) -> int:
+        """The GPU in use other than ``but`` that a job goes to, or ``WAITS``."""

@@ -1,9 +1,10 @@
-"""The environment of a fleet."""
+"""The environment of a fleet, with its pictures and words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -13,16 +14,70 @@ from numpy.typing import NDArray
 from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.fleet.co_location import NOW
-from gpusched_env.games.fleet.device import Fleet, FleetRun
-from gpusched_env.games.fleet.dispatcher import FleetView, Place
-from gpusched_env.games.fleet.environment.encoding import CANDIDATES, WIDTH, encode, encode_compiled
-from gpusched_env.games.fleet.environment.features import COLUMNS_NOTE, FleetFeature
-from gpusched_env.games.fleet.environment.problems import RANDOM, alone_reports, fleet_cost, fleet_day, fleet_problem
-from gpusched_env.games.fleet.problem import FleetProblem
-from gpusched_env.games.fleet.state import WAITS
+from gpusched_env.games.fleet.device import Fleet, FleetRun, FleetView, PlaceJob
+from gpusched_env.games.fleet.environment.encoding import (
+    CANDIDATES,
+    COLUMNS_NOTE,
+    WIDTH,
+    FleetFeature,
+    encode,
+    encode_compiled,
+)
+from gpusched_env.games.fleet.environment.problems import (
+    RANDOM,
+    fleet_cost,
+    fleet_day,
+    fleet_problem,
+    reports_without_sharing,
+)
+from gpusched_env.games.fleet.problem import WAITS, FleetProblem
 from gpusched_env.games.fleet.stepping.compiled import advance_compiled
 from gpusched_env.games.fleet.windows import advance
-from gpusched_env.scheduling.one_thread import alone
+from gpusched_env.scheduling.guards import one_thread_at_a_time
+
+SIZE: Final = (240, 480)
+"""Height and width of a picture."""
+BACKGROUND: Final = (255, 255, 255)
+JOBS: Final = (200, 200, 200)
+GPUS: Final = (0, 114, 178)
+WAITING: Final = (230, 159, 0)
+Counts = Sequence[tuple[int, int, int]]
+"""Of each report: GPUs in use, jobs on them, jobs waiting."""
+
+
+def text(fleet: Fleet, counts: Counts) -> str:
+    """A line of the day, one of its GPUs, one for each GPU in use; lines end in newlines."""
+    state = fleet.state
+    used, running, waiting = counts[-1] if counts else (0, 0, 0)
+    lines = [f"{fleet.problem.name}, hour {state.clock[NOW] / 3.6e9:.2f}", f"GPUs {used}   jobs {running} + {waiting}"]
+    for gpu in np.flatnonzero(state.count).tolist():
+        jobs = state.slots[gpu, : state.count[gpu]]
+        trainings = int(state.training[jobs].sum())
+        lines.append(
+            f"GPU {gpu}: load {state.load[gpu]:.2f}, {state.claimed_gb[gpu]:.0f} of {state.size_gb[gpu]:.0f} GB, "
+            f"training {trainings}, inference {len(jobs) - trainings}, sleep {state.sleep_us[gpu] / 1e3:.0f} ms, "
+            f"latency over SLO {state.ratio[gpu]:.2f}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def picture(problem: FleetProblem, counts: Counts) -> NDArray[np.uint8]:
+    """The day so far, from left to right, uint8 of shape ``(*SIZE, 3)``: blue the GPUs in use, grey behind them the
+    jobs on them, orange on top of these those that wait. The height is the most jobs at any time."""
+    height, width = SIZE
+    image = np.full((height, width, 3), BACKGROUND, np.uint8)
+    if not counts:
+        return image
+    reports = -(-problem.horizon_us // problem.report_us)
+    used, running, waiting = np.array(counts).T
+    at = np.arange(width) * reports // width
+    scale = (height - 1) / max(1, int((running + waiting).max()))
+    rows = np.arange(height)[::-1, None]
+    for tops, colour in ((running + waiting, WAITING), (running, JOBS), (used, GPUS)):
+        columns = np.where(at < len(counts), tops[np.minimum(at, len(counts) - 1)] * scale, 0.0)
+        image[rows < columns] = colour
+    return image
+
 
 RenderMode = Literal["rgb_array", "ansi"]
 Rows = NDArray[np.float32]
@@ -95,7 +150,7 @@ class FleetEnv(GameEnv[Rows]):
 
     ### Observation
     Float32 of shape `(9, columns)`, within 0 to 1: a row for each GPU of the actions 0 to 8, with what it reports and
-    what is predicted for it with the job (`gpusched_env.games.fleet.environment.features`). It is all zeros at the end.
+    what is predicted for it with the job (`gpusched_env.games.fleet.environment.encoding`). It is all zeros at the end.
 
     ### Reward
     Minus (GPUs in use + inference served later than its SLO + jobs waiting), summed over the reports since the last
@@ -146,7 +201,7 @@ class FleetEnv(GameEnv[Rows]):
         self._gpus = np.full(CANDIDATES + 1, WAITS)
         self._run: FleetDayUnderWay | None = None
 
-    @alone
+    @one_thread_at_a_time
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Rows, dict[str, Any]]:
         """Start a day, and run to its first job.
 
@@ -167,12 +222,12 @@ class FleetEnv(GameEnv[Rows]):
         seed = self._draw_seed(seed)
         problem = fleet_problem(name, seed)
         fleet = Fleet(problem, self.control, advance_compiled if self.device == "compiled" else advance)
-        self._run = run = FleetDayUnderWay(fleet, alone_reports(problem), fleet.reset())
+        self._run = run = FleetDayUnderWay(fleet, reports_without_sharing(problem), fleet.reset())
         self._before = run.run_on()
         self._look(run)
         return self._rows.copy(), {**self._info(run), "problem": problem.name, "seed": seed}
 
-    @alone
+    @one_thread_at_a_time
     def step(self, action: int | np.integer[Any]) -> tuple[Rows, float, bool, bool, dict[str, Any]]:
         """Place the job and run to the next one, or to the end.
 
@@ -194,26 +249,25 @@ class FleetEnv(GameEnv[Rows]):
             if run.job != WAITS:
                 run.held.add(run.job)
         else:
-            run.view = run.fleet.apply(Place(run.job, int(self._gpus[number])))
+            run.view = run.fleet.apply(PlaceJob(run.job, int(self._gpus[number])))
         reward, self._before = -run.run_on() - self._before, 0.0
         self._look(run)
         over = run.view is None
         info = self._info(run) | (self.summary() if over else {})
         return self._rows.copy(), reward, over, False, info
 
-    @alone
+    @one_thread_at_a_time
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(10,)``."""
         self._current()
         return np.append(self._gpus != WAITS, True)
 
-    @alone
+    @one_thread_at_a_time
     def render(self) -> Any:
         """``ansi``: text, as a string. ``rgb_array``: GPUs in use, late and waiting jobs over time, uint8."""
         run = self._current()
         if not self._draws():
             return None
-        from gpusched_env.games.fleet.environment.render import picture, text
 
         return text(run.fleet, run.counts) if self.render_mode == "ansi" else picture(run.problem, run.counts)
 
@@ -235,7 +289,7 @@ class FleetEnv(GameEnv[Rows]):
             "illegal_actions": run.illegal,
         }
 
-    @alone
+    @one_thread_at_a_time
     def summary(self) -> dict[str, Any]:
         """``episode_metrics`` of the day so far, as ``info`` has them at its end."""
         found = self._current().finished()

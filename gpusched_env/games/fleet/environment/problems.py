@@ -18,10 +18,10 @@ import numpy as np
 from msgspec import Meta
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.games.fleet.co_location import shipped_rates
 from gpusched_env.games.fleet.device import FleetRun
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
-from gpusched_env.games.fleet.rates import shipped_rates
-from gpusched_env.games.fleet.workload.generated import DAY_US, MOST_GB, FleetTrace
+from gpusched_env.games.fleet.workload.jobs import DAY_US, MOST_GB, FleetTrace
 from gpusched_env.reading import checked, parse_yaml, read_text
 
 GPUS_IN_ALL: Final = 6500
@@ -97,7 +97,7 @@ def fleet_problem(name: str, seed: int) -> FleetProblem:
 _rates = functools.cache(shipped_rates)
 
 
-def alone_reports(problem: FleetProblem) -> float:
+def reports_without_sharing(problem: FleetProblem) -> float:
     """Reports that all jobs are there for until the horizon, if each has a GPU of its own."""
     jobs = problem.jobs
     left_us = np.maximum(0.0, problem.horizon_us - jobs["arrival_us"])
@@ -107,4 +107,4 @@ def alone_reports(problem: FleetProblem) -> float:
 def fleet_cost(run: FleetRun) -> float:
     """Of a run, as above."""
     late = run.state.late_us.sum() / run.problem.report_us
-    return float((run.used.sum() + run.waiting.sum() + late) / alone_reports(run.problem))
+    return float((run.used.sum() + run.waiting.sum() + late) / reports_without_sharing(run.problem))

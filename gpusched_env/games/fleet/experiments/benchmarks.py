@@ -14,12 +14,11 @@ from gpusched_env.experiments.benchmarks.suite import BenchmarkSizes, GameBenchm
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Stopwatch
 from gpusched_env.experiments.lib.names import new_device, new_scheduler
 from gpusched_env.experiments.lib.recorded import RECORDED_ON
-from gpusched_env.games.fleet.device import Fleet
-from gpusched_env.games.fleet.dispatcher import Place
+from gpusched_env.games.fleet.blocks import gpu_problem
+from gpusched_env.games.fleet.co_location import shipped_rates
+from gpusched_env.games.fleet.device import Fleet, PlaceJob
 from gpusched_env.games.fleet.experiments.levels import SCHEDULERS, BlockLevel
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
-from gpusched_env.games.fleet.programs import gpu_problem
-from gpusched_env.games.fleet.rates import shipped_rates
 from gpusched_env.games.fleet.workload.jobs import JOB
 from gpusched_env.scenarios.problem import Problem
 
@@ -48,7 +47,7 @@ def lockstep(gpus: int, reports: int) -> Measurement:
             fleet = Fleet(problem, CONTROL, blocks)
             fleet.reset()
             for job in range(len(problem.jobs)):
-                fleet.apply(Place(job, job // len(ROWS)))
+                fleet.apply(PlaceJob(job, job // len(ROWS)))
             while fleet.advance() is not None:
                 pass
         return watch.timing(blocks.decisions)

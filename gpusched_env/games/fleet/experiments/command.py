@@ -11,8 +11,7 @@ import typer
 from gpusched_env.experiments.lib.options import USE, FirstSeed, Json, Overwrite, with_fields
 
 if TYPE_CHECKING:
-    from gpusched_env.games.fleet.device import FleetRun
-    from gpusched_env.games.fleet.dispatcher import Dispatcher
+    from gpusched_env.games.fleet.device import FleetDispatcher, FleetRun
     from gpusched_env.games.fleet.problem import FleetProblem
 
 
@@ -61,7 +60,7 @@ def fleet(options: FleetOptions) -> None:
 
     Jobs are drawn with the statistics of Alibaba's trace, unless a trace is given.
     """
-    from gpusched_env.baselines.spec import split_specs
+    from gpusched_env.baselines.registered import split_specs
     from gpusched_env.display.table import Table
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.files import writing
@@ -91,11 +90,11 @@ def fleet(options: FleetOptions) -> None:
 
 def _problem(options: FleetOptions) -> FleetProblem:
     from gpusched_env.errors import InputError
+    from gpusched_env.games.fleet.co_location import shipped_rates
     from gpusched_env.games.fleet.experiments.levels import SmallFleet
     from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
-    from gpusched_env.games.fleet.rates import shipped_rates
-    from gpusched_env.games.fleet.workload.generated import DAY_US, MOST_GB, FleetTrace
-    from gpusched_env.games.fleet.workload.importing import Imported, read_pai, read_philly
+    from gpusched_env.games.fleet.workload.importing import ImportedJobs, read_pai, read_philly
+    from gpusched_env.games.fleet.workload.jobs import DAY_US, MOST_GB, FleetTrace
 
     if options.pai is not None and options.philly is not None:
         raise InputError("--pai and --philly: a fleet has the jobs of one trace")
@@ -106,7 +105,7 @@ def _problem(options: FleetOptions) -> FleetProblem:
         return SmallFleet(gpus=gpus, jobs=wanted, seconds=options.seconds, rates=options.rates).problem(options.seed)
     if options.seconds is not None or options.blocks:
         raise InputError("--blocks needs --seconds, without --pai and --philly: jobs of traces have no programs")
-    imported = Imported()
+    imported = ImportedJobs()
     if options.pai is not None:
         name, jobs = "Jobs of Alibaba's trace", read_pai(*options.pai, imported)
     elif options.philly is not None:
@@ -120,11 +119,10 @@ def _problem(options: FleetOptions) -> FleetProblem:
     return FleetProblem(name, jobs, kinds, shipped_rates(options.rates), round(options.days * DAY_US))
 
 
-def _run(dispatcher: Dispatcher, problem: FleetProblem, options: FleetOptions) -> FleetRun:
+def _run(dispatcher: FleetDispatcher, problem: FleetProblem, options: FleetOptions) -> FleetRun:
     from gpusched_env.errors import InputError
     from gpusched_env.games.fleet.device import run_fleet
-    from gpusched_env.games.fleet.experiments.cluster import run_in_shards
-    from gpusched_env.games.fleet.experiments.levels import BlockLevel
+    from gpusched_env.games.fleet.experiments.levels import BlockLevel, run_in_shards
 
     level = BlockLevel() if options.blocks else None
     if options.shards is None and options.ray_address is None:

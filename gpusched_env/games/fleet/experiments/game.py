@@ -1,28 +1,100 @@
-"""A fleet of GPUs: the game of dispatchers."""
+"""A fleet of GPUs, as experiments ask for it:
+
+dispatchers by name (written by hand, tuned as ``tuned:NAME``, or learned), episodes of rankings, trainings, and the
+film.
+
+A variant is a kind of day, its jobs are a seed, and the cost is that of days.
+"""
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gpusched_env.experiments.games.game import Game, Validation
-from gpusched_env.experiments.games.own import OwnGame
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from gpusched_env.experiments.games.game import Game, GameValidation
+from gpusched_env.experiments.games.own import NamedSchedulers, OwnGame
 from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.games.fleet.agents.config import FleetTraining
-from gpusched_env.games.fleet.agents.learned import NAME
+from gpusched_env.experiments.pictures import uncover
+from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.games.fleet.agents.rule import (
+    HALF,
+    NAME,
+    SHAPES,
+    LearnedFleet,
+    MoveTerm,
+    PlaceTerm,
+    play_day,
+    weights_in_a_row,
+)
+from gpusched_env.games.fleet.agents.trainer import FleetTraining
+from gpusched_env.games.fleet.baselines.predicted_fit import PredictedFit
 from gpusched_env.games.fleet.baselines.registry import DISPATCHERS, make_dispatcher
+from gpusched_env.games.fleet.device import FleetDispatcher, FleetRun, run_fleet
+from gpusched_env.games.fleet.environment.encoding import FleetFeature
 from gpusched_env.games.fleet.environment.problems import DAYS, RANDOM, fleet_cost, fleet_problem
-from gpusched_env.games.fleet.experiments.dispatchers import NAMED, run_day
-from gpusched_env.games.fleet.experiments.grid import run_fleet_cell
+from gpusched_env.games.fleet.problem import FleetProblem
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.fuzz.fuzzing import Fuzzing
+    from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
+
+
+NAMED: Final = NamedSchedulers[FleetDispatcher](NAME, DISPATCHERS, LearnedFleet)
+new_dispatcher: Final = NAMED.new
+
+
+def run_day(dispatcher: FleetDispatcher, problem: FleetProblem) -> FleetRun:
+    """Of any of them; the agent and what is a point of its rule play compiled, which gives the same."""
+    if isinstance(dispatcher, LearnedFleet):
+        return play_day(dispatcher.weights, problem, control=dispatcher.control, moves=dispatcher.moves)[0]
+    if isinstance(dispatcher, PredictedFit):
+        moves = dispatcher.empty > 0.0
+        return play_day(_weights_of(dispatcher), problem, control=dispatcher.control, moves=moves)[0]
+    return run_fleet(dispatcher, problem)
+
+
+def _weights_of(dispatcher: PredictedFit) -> NDArray[np.float32]:
+    """Those of the fleet rule that does the same."""
+    weights = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
+    weights["place"][:, PlaceTerm.LOAD] = 0.1 if dispatcher.best else 0.0
+    weights["move"][MoveTerm.ONE] = dispatcher.empty - HALF
+    return weights_in_a_row(weights)
+
+
+def run_fleet_cell(cell: RankedEpisode) -> EpisodeCost:
+    """The task of worker processes."""
+    run = run_day(new_dispatcher(cell.scheduler), _problem(cell.variant, cell.seed))
+    return EpisodeCost(cell, fleet_cost(run))
+
+
+@functools.lru_cache(1)
+def _problem(name: str, seed: int) -> FleetProblem:
+    return fleet_problem(name, seed)
+
+
+def shoot(path: Path) -> None:
+    """Play a day of a fleet, where each job goes to the fullest GPU on which it disturbs nobody."""
+    env = gym.make("gpusched_env:gpusched/Fleet-v0", problem="burst", render_mode="rgb_array")
+    observation, info = env.reset(seed=1)
+    over = False
+    while not over:
+        undisturbed = (observation[:, FleetFeature.PRESENT] == 1) & (observation[:, FleetFeature.DISTURBS] == 0)
+        action = int(np.argmax(undisturbed)) if undisturbed.any() else len(observation)
+        observation, _, over, _, info = env.step(action)
+    title = "A day of a fleet: jobs (grey), GPUs that they share (blue)"
+    uncover(env.render(), title, f"{info['time_us'] / 3.6e9:.0f} h", path)
+
 
 PLAY: Final = (
     "gpusched_env.games.fleet.device",
-    "gpusched_env.games.fleet.agents.playing",
+    "gpusched_env.games.fleet.agents.rule",
     "gpusched_env.games.fleet.environment.problems",
 )
 """Modules that play an episode."""
@@ -56,11 +128,11 @@ class Fleets(OwnGame):
     def baselines(self, config: Any) -> list[str]:
         return DISPATCHERS.names()
 
-    def validation(self, config: FleetTraining) -> Validation:
+    def validation(self, config: FleetTraining) -> GameValidation:
         from gpusched_env.games.fleet.training import validation_days
 
         seeds = validation_days(config)
-        return Validation(
+        return GameValidation(
             seeds=seeds,
             problems=[RANDOM],
             episodes=len(seeds),
@@ -69,7 +141,7 @@ class Fleets(OwnGame):
 
     @property
     def fuzzing(self) -> Fuzzing:
-        from gpusched_env.games.fleet.experiments.fuzz.fuzzing import FLEETS
+        from gpusched_env.games.fleet.experiments.fuzzing import FLEETS
 
         return FLEETS
 

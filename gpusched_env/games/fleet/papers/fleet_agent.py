@@ -38,13 +38,13 @@ from gpusched_env.baselines.tuning import Tuning, tuning_for
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.statistics import PairedDifference, known, paired_difference
 from gpusched_env.experiments.lib.trained import LEARNED
+from gpusched_env.experiments.lib.verdicts import Simulation
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.games.fleet.agents.learned import NAME, LearnedFleet
+from gpusched_env.games.fleet.agents.rule import NAME, LearnedFleet
 from gpusched_env.games.fleet.environment.problems import DAYS, fleet_cost, fleet_problem
-from gpusched_env.games.fleet.experiments.dispatchers import new_dispatcher, run_day
+from gpusched_env.games.fleet.experiments.game import new_dispatcher, run_day
 from gpusched_env.games.fleet.windows import TOLERANCE
 from gpusched_env.hardware.power import J_A_KWH
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 FIRST_SEED, SEEDS = 1000, 32
-STILL: Final = "learned, without moves"
+WITHOUT_MOVES: Final = "learned, without moves"
 PLAIN: Final = "predicted-fit"
 FIRST_TUNED, BEST_TUNED = "GPUColo, first fit, tuned", "GPUColo, best fit, tuned"
 OUTCOME: Final = """\
@@ -108,7 +108,7 @@ def opponents() -> dict[str, str]:
 @functools.cache
 def rows() -> dict[str, str]:
     """All dispatchers of the page."""
-    controls = {"agent": LEARNED, "agent, without moves": STILL, "predicted fit": PLAIN}
+    controls = {"agent": LEARNED, "agent, without moves": WITHOUT_MOVES, "predicted fit": PLAIN}
     controls["predicted fit, tuned"] = tuned().best(PLAIN).spec
     return {**controls, **opponents(), **{name: name for name in OTHERS}}
 
@@ -140,7 +140,7 @@ class AgentDays:
         return DayFigures(*zip(*found, strict=True))
 
     def _day(self, seed: int) -> tuple[float, float, int, int, float, float, float]:
-        still = self.dispatcher == STILL
+        still = self.dispatcher == WITHOUT_MOVES
         dispatcher = LearnedFleet(moves=False) if still else new_dispatcher(self.dispatcher)
         run = run_day(dispatcher, fleet_problem(self.day, seed))
         served = run.state.served_us > 0
@@ -220,7 +220,7 @@ class Paper(Reproduction):
             violations=first.violations,
             of_first=first.theirs,
             of_best=best.theirs,
-            still=_text(self._win(FIRST_TUNED, STILL).gpus),
+            still=_text(self._win(FIRST_TUNED, WITHOUT_MOVES).gpus),
             learning=learned.cost.relative.text("{:+z.1%}"),
             chance="beyond" if known(learned.cost.difference) else "within",
             energy=self._energy(FIRST_TUNED),

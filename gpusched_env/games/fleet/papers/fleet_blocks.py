@@ -23,11 +23,10 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, targets_table
+from gpusched_env.experiments.lib.verdicts import Simulation, Target, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.fleet.device import FleetRun, run_fleet
-from gpusched_env.games.fleet.experiments.dispatchers import new_dispatcher
+from gpusched_env.games.fleet.experiments.game import new_dispatcher
 from gpusched_env.games.fleet.experiments.levels import BlockLevel, SmallFleet
 
 LEVELS: Final = ("blocks", "rates")

@@ -25,20 +25,20 @@ from typing import Any, Final
 import numpy as np
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, missed, record, targets_table
+from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, failures_text, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.games.fleet.experiments.cells import (
-    Together,
+from gpusched_env.games.fleet.co_location import RateModel, published_fleet
+from gpusched_env.games.fleet.experiments.fit import (
+    SharedGpuCell,
     apart_cells,
     capped_cells,
+    errors,
+    fit,
     inference_cells,
     pair_cells,
     random_cells,
+    with_published,
 )
-from gpusched_env.games.fleet.experiments.fit import errors, fit, with_published
-from gpusched_env.games.fleet.hardware.co_location import RateModel
-from gpusched_env.games.fleet.rates import published_fleet
 
 DEVICE: Final = "compiled"
 """Whose times alone the model reckons with."""
@@ -64,7 +64,7 @@ class Paper(Reproduction):
     def published(self) -> RateModel:
         return with_published(self.model, published_fleet()["fig6_latency_ms"])
 
-    def _errors(self, cells: list[Together]) -> dict[str, Any]:
+    def _errors(self, cells: list[SharedGpuCell]) -> dict[str, Any]:
         found = zip(("batches", "iterations"), errors(self.runs, self.model, cells, DEVICE), strict=True)
         return {what: np.abs(each) for what, each in found if len(each)}
 
@@ -81,7 +81,8 @@ class Paper(Reproduction):
         pairs = self._errors(pair_cells())
         fitted = ", ".join(f"{what} {np.median(each):.1%}" for what, each in pairs.items())
         return (
-            f"What does not come out: {missed(self.checks())}. Why: a job is one number here, its activity, whatever "
+            f"What does not come out: {failures_text(self.checks())}. "
+            "Why: a job is one number here, its activity, whatever "
             "its kernels need. The pairs of inference and training that the constants are fitted to are off themselves "
             f"(median: {fitted})."
         )
@@ -110,9 +111,9 @@ class Paper(Reproduction):
         return {
             "rates": {"block-level": self.model._asdict(), "published": self.published._asdict()},
             "errors": {what: {"median": float(np.median(e)), "mean": float(e.mean())} for what, e in random.items()},
-            "checks": [record(check) for check in self.checks()],
+            "checks": [as_row(check) for check in self.checks()],
         }
 
 
-def _groups_of_cells(*groups: Any) -> list[Together]:
+def _groups_of_cells(*groups: Any) -> list[SharedGpuCell]:
     return list(dict.fromkeys(cell for group in groups for cell in group()))

@@ -27,14 +27,13 @@ import numpy as np
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, targets_table
+from gpusched_env.experiments.lib.verdicts import Simulation, Target, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.fleet.baselines.registry import make_dispatcher
+from gpusched_env.games.fleet.co_location import published_fleet, shipped_rates
 from gpusched_env.games.fleet.device import run_fleet
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
-from gpusched_env.games.fleet.rates import published_fleet, shipped_rates
-from gpusched_env.games.fleet.workload.generated import DAY_US, MOST_GB, RUN_TIME_SIGMA, SLO_STRETCH, FleetTrace
+from gpusched_env.games.fleet.workload.jobs import DAY_US, MOST_GB, RUN_TIME_SIGMA, SLO_STRETCH, FleetTrace
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -57,7 +56,7 @@ VIOLATIONS: Final = {"gslice": (20.0, 100.0), "gpucolo": (0.0, 2.0)}
 RATIOS: Final = (0.5, 1.0, 2.0, 3.0)
 RATIO_SCALE, ABLATION_SCALE = 0.25, 0.5
 TOLERANCE: Final = 0.15
-OFF: Final = (0.9, 1.1)
+DISTURBANCE_FACTORS: Final = (0.9, 1.1)
 """The mean error of batches on random mixes, as a factor on what others do to them."""
 
 
@@ -142,8 +141,8 @@ class FleetDays:
 
 ABLATIONS: Final[dict[str, dict[str, Any]]] = {
     "as above": {},
-    "batches are disturbed 10 % less": {"disturbance": OFF[0]},
-    "batches are disturbed 10 % more": {"disturbance": OFF[1]},
+    "batches are disturbed 10 % less": {"disturbance": DISTURBANCE_FACTORS[0]},
+    "batches are disturbed 10 % more": {"disturbance": DISTURBANCE_FACTORS[1]},
     "latencies are measured without noise": {"noise": 0.0},
     "what training does to batches is as published": {"rates": "published"},
     "an SLO of 1.80 times the latency alone (the motivating example)": {"slo": 1.80},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.compiling import cached
-from gpusched_env.games.fleet.windows import advance, pack, run_windows
+from gpusched_env.games.fleet.windows import advance, place_arrived, run_windows
 
 
 @cached()
@@ -20,5 +20,5 @@ def run_windows_compiled(fleet, rule, control, rates, report_us, restart_us, cou
 
 @cached()
 def pack_compiled(fleet, rule):
-    """:func:`pack`, compiled."""
-    pack(fleet, rule)
+    """:func:`place_arrived`, compiled."""
+    place_arrived(fleet, rule)

@@ -1,7 +1,7 @@
 """Jobs of published traces: tables of Alibaba's PAI trace (``cluster-trace-gpu-v2020``) and Microsoft's Philly trace.
 
 What the tables do not say (SLOs, lengths of batches and iterations, with Philly also memory) is as in
-:mod:`gpusched_env.games.fleet.workload.generated`. As in GPUColo (ICDCS 2024, Section 6), jobs that failed or have no
+:mod:`gpusched_env.games.fleet.workload.jobs`. As in GPUColo (ICDCS 2024, Section 6), jobs that failed or have no
 utilisation or memory on the GPU are dropped, those above 100 % or 32 GB are split into parts of at most that, and what
 uses 20 % of a GPU or runs for 50,000 s is training (the public code of a simulator whose content matches the paper).
 Jobs without a start, an end or a time in between are dropped too. Philly's dates are taken as they stand, as UTC: the
@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
-from gpusched_env.games.fleet.workload.generated import BATCH_US, ITERATION_US, MOST_GB, SLO_STRETCH
-from gpusched_env.games.fleet.workload.jobs import JOB
+from gpusched_env.games.fleet.workload.jobs import BATCH_US, ITERATION_US, JOB, MOST_GB, SLO_STRETCH
 from gpusched_env.reading import decoded, read_bytes, table_rows
 
 INSTANCES: Final = (
@@ -41,7 +40,7 @@ LATEST_S: Final = 1e10
 """Of a time: 317 years."""
 
 
-class Imported:
+class ImportedJobs:
     """Jobs of a trace while they are read, and how many of it are none of a fleet."""
 
     def __init__(self) -> None:
@@ -82,7 +81,7 @@ class Imported:
         return np.repeat(table, parts)
 
 
-def read_pai(instances: Path, sensors: Path, imported: Imported | None = None) -> NDArray[np.void]:
+def read_pai(instances: Path, sensors: Path, imported: ImportedJobs | None = None) -> NDArray[np.void]:
     """Jobs of ``pai_instance_table.csv`` and ``pai_sensor_table.csv``, (jobs,) in order of arrival; the first at 0.
 
     Args:
@@ -97,7 +96,7 @@ def read_pai(instances: Path, sensors: Path, imported: Imported | None = None) -
     for where, row in _rows(sensors, SENSORS):
         utilisation = _number(where, row, "gpu_wrk_util", 100.0 * MOST_GPUS) / 100.0
         used[row["worker_name"]] = utilisation, _number(where, row, "avg_gpu_wrk_mem", MOST_GB * MOST_GPUS)
-    found = imported or Imported()
+    found = imported or ImportedJobs()
     for where, row in _rows(instances, INSTANCES):
         utilisation, memory_gb = used.get(row["worker_name"], (0.0, 0.0))
         if row["status"] != "Terminated":
@@ -128,7 +127,7 @@ class _Job(msgspec.Struct):
 
 
 def read_philly(
-    jobs: Path, utilisation: float = 0.5, memory_gb: float = 8.0, imported: Imported | None = None
+    jobs: Path, utilisation: float = 0.5, memory_gb: float = 8.0, imported: ImportedJobs | None = None
 ) -> NDArray[np.void]:
     """Jobs of ``cluster_job_log`` (JSON), the last attempt of each that passed, a part for each of its GPUs.
 
@@ -141,7 +140,7 @@ def read_philly(
     Raises:
         InputError: the file cannot be read, or a job of it is broken; names file, job and field.
     """
-    found = imported or Imported()
+    found = imported or ImportedJobs()
     for number, job in enumerate(decoded(read_bytes(jobs), list[_Job], str(jobs))):
         where = f"{jobs}: job {number}"
         attempt = job.attempts[-1] if job.attempts else None

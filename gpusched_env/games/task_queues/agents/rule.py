@@ -6,21 +6,26 @@ change on the way gains less (``docs/task-queue-agent.md``). Where nothing is le
 all weights 0 the rule is the scheduler ``by-application``.
 
 Terms are near -2 to 2. They are made of the columns of an observation, by name.
+
+Below the rule are the file of its weights, and the rule as a scheduler.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.games.task_queues.environment.env import FORMS
-from gpusched_env.games.task_queues.environment.features import LOG_TOP, TaskFeature
-from gpusched_env.games.task_queues.form import LAST, QUICK, Form
-from gpusched_env.games.task_queues.problem import KINDS
+from gpusched_env.agents.policy_file import GamePolicyInfo, RuleNow, Weights, read_game_policy
+from gpusched_env.agents.shipped import FOLDER
+from gpusched_env.agents.training.folder import policy_file
+from gpusched_env.games.task_queues.device import TaskKnowledge, TaskView, view_before
+from gpusched_env.games.task_queues.environment.env import FIRST, FORMS, LOG_TOP, TaskFeature, encode
+from gpusched_env.games.task_queues.problem import BEST_FORM_OF_APPLICATION, ENDING_FORM, KINDS, Form
 
 DECADES: Final = math.log10(LOG_TOP)
 """From a column's logarithm to powers of ten."""
@@ -38,7 +43,7 @@ class GraphTerm(enum.IntEnum):
     """The largest degree over the mean one, as a power of ten, less 1."""
 
 
-class FormTerm(enum.IntEnum):
+class TaskFormTerm(enum.IntEnum):
     """Of a form."""
 
     PERSISTENT = 0
@@ -59,7 +64,7 @@ READS: Final = (
     "QUEUED", "UNWRITTEN", "IDLE", "PERSISTENT", "BFS", "PAGERANK", "COLOURING", "VERTICES", "EDGES", "HUB",
 )  # fmt: skip
 """Columns of an observation that the rule reads."""
-SHAPES: Final[dict[str, tuple[int, ...]]] = {"value": (len(KINDS), len(GraphTerm), len(FormTerm))}
+SHAPES: Final[dict[str, tuple[int, ...]]] = {"value": (len(KINDS), len(GraphTerm), len(TaskFormTerm))}
 """Weights by name."""
 
 
@@ -82,9 +87,9 @@ OF_FORMS: Final = np.array([_terms_of(form) for form in FORMS], np.float32)
 """Terms of all forms on offer, shape ``(actions, FormTerm)``."""
 PLAIN: Final = np.array([form.threshold == 0 for form in FORMS])
 """Which of them are for all applications; the others are for searches."""
-USUAL: Final = tuple(FORMS.index(QUICK[application]) for application in KINDS)
+USUAL: Final = tuple(FORMS.index(BEST_FORM_OF_APPLICATION[application]) for application in KINDS)
 """By application."""
-FINISH: Final = FORMS.index(LAST)
+FINISH: Final = FORMS.index(ENDING_FORM)
 KIND: Final = slice(TaskFeature.BFS, TaskFeature.COLOURING + 1)
 """Columns that show the application."""
 
@@ -99,7 +104,7 @@ def graph_terms(columns: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def finished(columns: NDArray[np.float32]) -> bool:
-    """What :attr:`gpusched_env.games.task_queues.view.TaskView.finished` says, from an observation."""
+    """What :attr:`gpusched_env.games.task_queues.device.TaskView.finished` says, from an observation."""
     waiting = columns[TaskFeature.QUEUED] > 0.0 or columns[TaskFeature.UNWRITTEN] > 0.0
     busy = columns[TaskFeature.PERSISTENT] == 1.0 and columns[TaskFeature.IDLE] < 1.0
     return not waiting and not busy
@@ -120,3 +125,70 @@ def choose(value: NDArray[np.float32], columns: NDArray[np.float32]) -> int:
     if kind != KINDS["bfs"]:
         values = np.where(PLAIN, values, -np.inf)
     return int(values.argmax())
+
+
+TERMS: Final = (*(term.name for term in GraphTerm), *(f"FORM_{term.name}" for term in TaskFormTerm))
+RULE_NOW: Final = RuleNow("rule of forms", TERMS, SHAPES, TaskFeature.__members__)
+
+
+class FormPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a rule of forms is, and where it comes from."""
+
+    format: Literal["gpusched-form-rule"] = "gpusched-form-rule"
+    terms: tuple[str, ...] = TERMS
+    reads: tuple[str, ...] = READS
+
+    def summary(self) -> str:
+        """One line about it."""
+        return self.told(f"a rule of forms of {len(self.terms)} terms")
+
+
+def read_form_policy(path: str | Path) -> tuple[FormPolicyInfo, Weights]:
+    """As :func:`~gpusched_env.agents.policy_file.read_game_policy`, of a rule of forms."""
+    return read_game_policy(path, FormPolicyInfo, RULE_NOW)
+
+
+NAME: Final = "TaskQueue"
+
+
+class FormsByRule:
+    """Chooses the form by weights of the rule, as an agent of ``gpusched/TaskQueue-v0`` does.
+
+    The form in which a run begins is chosen before anything is launched.
+    """
+
+    def __init__(self, value: NDArray[np.float32]) -> None:
+        """``value``: weights, as :func:`gpusched_env.games.task_queues.agents.rule.choose` takes them."""
+        self._value = value
+        self.decisions = 0
+        """So far."""
+
+    def reset(self, knowledge: TaskKnowledge, rng: np.random.Generator) -> Form:
+        """By what is known of the graph."""
+        self._knowledge = knowledge
+        return self.decide(view_before(knowledge, FIRST))
+
+    def decide(self, view: TaskView) -> Form:
+        """By the greatest value."""
+        self.decisions += 1
+        return FORMS[choose(self._value, encode(view, self._knowledge))]
+
+
+class LearnedForms(FormsByRule):
+    """A rule of forms whose weights were searched on random graphs."""
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        """
+        Args:
+            path: of a file or of the folder of a training; ``None``: the agent that is shipped.
+
+        Raises:
+            InputError: there is none, or it does not fit.
+        """
+        self.file = FOLDER / f"{NAME}.npz" if path is None else policy_file(Path(path))
+        self.info, weights = read_form_policy(self.file)
+        super().__init__(weights["value"])
+
+    def describe(self) -> str:
+        """One line about it."""
+        return self.info.summary()

@@ -1,15 +1,44 @@
-"""Trainings of the rule of forms."""
+"""Trainings of the rule of forms: what one is, and how it is run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from gpusched_env.agents.training.trainer import RuleTrainer, Trainer
-from gpusched_env.games.task_queues.agents.config import FormTraining
-from gpusched_env.games.task_queues.agents.policy_file import read_form_policy
+from gpusched_env.agents.training.config import CheckedStruct, Count, Positive
+from gpusched_env.agents.training.trainer import GameTraining, RuleTrainer, Trainer
+from gpusched_env.games.task_queues.agents.rule import read_form_policy
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Course, Judge
+    from gpusched_env.agents.training.validation import Judge, TrainingRun
+
+
+class FormSettings(CheckedStruct, frozen=True, kw_only=True):
+    """Of the fit (:mod:`gpusched_env.games.task_queues.training`)."""
+
+    episodes: Count = 50
+    """Random problems that a round runs in every form."""
+    sharpness: Positive = 3.0
+    """How sharply forms are told apart: a factor on their values."""
+    penalty: Positive = 0.01
+    """On the mean square of the weights, beside logarithms of costs."""
+    steps: Count = 1000
+    """Of gradient descent, in each round from the beginning."""
+
+
+class FormTraining(GameTraining, frozen=True, kw_only=True):
+    """One training of the rule of forms, on random graphs."""
+
+    RULE: ClassVar[str] = "rule of forms"
+    SETTINGS: ClassVar[type[CheckedStruct]] = FormSettings
+
+    scenario: Literal["TaskQueue"] = "TaskQueue"
+    algo: Literal["every-form"] = "every-form"
+    policy: Literal["forms"] = "forms"
+    timesteps: Count = 24_000
+    """Forms tried."""
+    validate_every: Count = 2_400
+    validation_seeds: Count = 128
+    checkpoint_every: Count = 2_400
 
 
 def _judge(config: FormTraining) -> Judge:
@@ -18,7 +47,7 @@ def _judge(config: FormTraining) -> Judge:
     return FormJudge(config)
 
 
-def _learn(course: Course, config: FormTraining, state: dict[str, Any] | None) -> int:
+def _learn(course: TrainingRun, config: FormTraining, state: dict[str, Any] | None) -> int:
     from gpusched_env.games.task_queues.training import learn_forms
 
     return learn_forms(course, config, state)

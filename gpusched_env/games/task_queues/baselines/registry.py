@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from gpusched_env.baselines.registered import Registered
-from gpusched_env.games.task_queues.baselines.by_application import ByApplication
-from gpusched_env.games.task_queues.baselines.fixed import (
+from gpusched_env.games.task_queues.baselines.forms import (
     BulkSynchronous,
+    ByApplication,
     Discrete,
     DiscretePriority,
+    FrontierSwitch,
+    Guideline,
+    OfflineBest,
     PersistentBlocks,
     PersistentWarps,
 )
-from gpusched_env.games.task_queues.baselines.guideline import FrontierSwitch, Guideline
-from gpusched_env.games.task_queues.baselines.offline_best import OfflineBest
 from gpusched_env.games.task_queues.session import TaskScheduler
 
 TASK_SCHEDULERS: Final = Registered[TaskScheduler](

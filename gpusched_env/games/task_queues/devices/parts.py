@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.games.task_queues.device import FOREVER
-from gpusched_env.games.task_queues.hardware.laws import SLOT_EDGES, published, rounds_of, served, slots_of
+from gpusched_env.games.task_queues.hardware.machine import SLOT_EDGES, published, rounds_of, served, slots_of
 
 
 @dataclass

@@ -10,8 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import DeadlockError
-from gpusched_env.games.task_queues.applications import COLOURING, look, offer, pop, settle, vertex_of, visit, warn
-from gpusched_env.games.task_queues.device import FOREVER, overflow_text, vote_text
+from gpusched_env.games.task_queues.applications import (
+    COLOURING,
+    begin_task,
+    inspect_neighbours,
+    requeue_conflict,
+    value_to_send,
+    vertex_of,
+    visit,
+    write_colour,
+)
+from gpusched_env.games.task_queues.device import FOREVER, LOG, QUEUE, TOTALS, Event, overflow_text, vote_text
+from gpusched_env.games.task_queues.devices.hosting import DirectedLink, LinkedForms, Sent
 from gpusched_env.games.task_queues.devices.parts import (
     Round,
     TaskHost,
@@ -21,12 +31,9 @@ from gpusched_env.games.task_queues.devices.parts import (
     deal_to_block,
     deal_to_warp,
 )
-from gpusched_env.games.task_queues.devices.passing import LinkedForms, OneWay, Sent
-from gpusched_env.games.task_queues.form import Form
-from gpusched_env.games.task_queues.hardware.laws import readable, served, slots_of
-from gpusched_env.games.task_queues.problem import TaskProblem
-from gpusched_env.games.task_queues.timeline import LOG, QUEUE, TOTALS, Event
-from gpusched_env.scheduling.one_thread import alone
+from gpusched_env.games.task_queues.hardware.machine import readable, served, slots_of
+from gpusched_env.games.task_queues.problem import Form, TaskProblem
+from gpusched_env.scheduling.guards import one_thread_at_a_time
 
 WORK: Final = 1
 LOOK: Final = 2
@@ -39,7 +46,7 @@ Life = Generator[tuple[int, int], None, None]
 class ReferenceTaskDevice(LinkedForms):
     """See :class:`gpusched_env.games.task_queues.device.TaskDevice`."""
 
-    @alone
+    @one_thread_at_a_time
     def begin(self, problem: TaskProblem, form: Form) -> None:
         self._check(problem, form)
         self.problem, self.machine = problem, problem.machine
@@ -52,7 +59,7 @@ class ReferenceTaskDevice(LinkedForms):
         ]
         for host, tasks in zip(self._hosts, problem.initial(), strict=True):
             host.queues[0].append(tasks.tolist())
-        self._links = [OneWay(problem, origin, owner) for origin in gpus for owner in gpus if origin != owner]
+        self._links = [DirectedLink(problem, origin, owner) for origin in gpus for owner in gpus if origin != owner]
         self.now_ps, self.finished = 0, False
         self._sums = dict.fromkeys(TOTALS.names or (), 0)
         self._rows: list[tuple[int, ...]] = []
@@ -61,7 +68,7 @@ class ReferenceTaskDevice(LinkedForms):
         self._heap: list[tuple[int, int, int]] = []
         self._start_form(form, 0)
 
-    @alone
+    @one_thread_at_a_time
     def advance(self, until_ps: int = FOREVER) -> bool:
         while not self.finished:
             host_ps = self._hosts_next()
@@ -199,11 +206,11 @@ class ReferenceTaskDevice(LinkedForms):
         self._sums["steps"] += 1
         self._sums["tasks"] += count
         degrees = [self._degree[vertex_of(task)] for task in tasks]
-        held = [pop(problem.kind, data, problem.damping, task) for task in tasks]
+        held = [begin_task(problem.kind, data, problem.damping, task) for task in tasks]
         block = self.form.worker == "block"
         ready_ps = self.now_ps
         for part in deal_to_block(degrees, self.shape.warps) if block else deal_to_warp(degrees):
-            looked = [look(data, tasks[i]) for i in part.ending] if problem.kind == COLOURING else []
+            looked = [inspect_neighbours(data, tasks[i]) for i in part.ending] if problem.kind == COLOURING else []
             yield self._round_end(worker, part, ready_ps), WORK
             found: tuple[list[int], list[int]] = ([], [])
             away: dict[int, list[Sent]] = {}
@@ -229,10 +236,10 @@ class ReferenceTaskDevice(LinkedForms):
 
     def _colour(self, task: int, looked: int, found: list[int]) -> None:
         data, vertex = self.data, vertex_of(task)
-        pushed = [settle(data, task, looked)]
+        pushed = [write_colour(data, task, looked)]
         if task < 0 and not looked:
             neighbours = data.neighbour[data.first[vertex] : data.first[vertex + 1]].tolist()
-            pushed += [warn(data, vertex, other) for other in neighbours]
+            pushed += [requeue_conflict(data, vertex, other) for other in neighbours]
         found.extend(task for task in pushed if task)
 
     def _edges(
@@ -250,7 +257,7 @@ class ReferenceTaskDevice(LinkedForms):
             first = data.first[vertex_of(tasks[i])]
             for other in data.neighbour[first + low : first + high].tolist():
                 if problem.gpus > 1 and data.home[other] != worker.gpu:
-                    value = offer(problem.kind, data, problem.epsilon, worker.gpu, depth, share, other)
+                    value = value_to_send(problem.kind, data, problem.epsilon, worker.gpu, depth, share, other)
                     if value >= 0.0:
                         away.setdefault(int(data.home[other]), []).append((other, value))
                     continue

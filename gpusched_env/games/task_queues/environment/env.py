@@ -1,8 +1,9 @@
-"""The environment of task queues."""
+"""The environment of task queues: the columns of its observation, its pictures and words."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -10,16 +11,114 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
+from gpusched_env.envs.features import FLAG, SHARE, Feature
 from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.games.task_queues.device import TaskKnowledge, TaskView, knowledge_of
 from gpusched_env.games.task_queues.devices import make_task_device
-from gpusched_env.games.task_queues.environment.features import COLUMNS_NOTE, TaskFeature, encode
 from gpusched_env.games.task_queues.environment.level_by_level import level_by_level_us
-from gpusched_env.games.task_queues.form import FETCHES, Form
+from gpusched_env.games.task_queues.problem import FETCHES, KINDS, MOST_FETCH, STRATEGIES, Form
 from gpusched_env.games.task_queues.session import INTERVAL_US, TaskSession
 from gpusched_env.games.task_queues.suite import SUITE, kept_problem
-from gpusched_env.games.task_queues.view import TaskKnowledge, knowledge_of
-from gpusched_env.scheduling.one_thread import alone
+from gpusched_env.scheduling.guards import one_thread_at_a_time
+
+LOG_TOP: Final = 1e8
+LOG: Final = "log"
+COLUMNS_NOTE: Final = """\
+### Columns
+Sources are fields of `gpusched_env.games.task_queues.device.TaskView`, or of `TaskKnowledge`: known beforehand.
+`log`: log1p(x) / log1p(10^8), at most 1.
+"""
+MOST_OVERWORK: Final = 4.0
+"""What a column of overwork shows as 1."""
+
+
+class TaskFeature(Feature):
+    """The queue, the workers, the graph, and the present form."""
+
+    QUEUED = ("tasks that can be read and are in no step", LOG, 0, 1, "queued")
+    UNWRITTEN = ("places that are reserved and cannot be read yet", LOG, 0, 1, "unwritten")
+    IDLE = ("workers that poll, of all", SHARE, 0, 1, "idle, workers")
+    TASKS = ("tasks taken so far", LOG, 0, 1, "tasks")
+    OVERWORK = ("tasks taken a vertex that has a result, of 4", SHARE, 0, 1, "overwork")
+    MEAN_DEGREE = ("mean degree of the queued vertices", LOG, 0, 1, "mean_degree")
+    MOST_DEGREE = ("largest degree of the queued vertices", LOG, 0, 1, "most_degree")
+    DEPTH = ("of a search: largest depth among them", LOG, 0, 1, "depth")
+    TIME = ("microseconds since the start", LOG, 0, 1, "now_us")
+    PERSISTENT = ("1 if the form is persistent", FLAG, 0, 1, "form.strategy")
+    DISCRETE = ("1 if it is discrete", FLAG, 0, 1, "form.strategy")
+    SYNCHRONOUS = ("1 if it is bulk-synchronous", FLAG, 0, 1, "form.strategy")
+    WARP = ("1 if workers are warps", FLAG, 0, 1, "form.worker")
+    FETCH = ("tasks that a worker takes at once, of 256", SHARE, 0, 1, "form.fetch")
+    THRESHOLD = ("1 if there is a second queue", FLAG, 0, 1, "form.threshold")
+    BFS = ("1 if it is a search", FLAG, 0, 1, "application")
+    PAGERANK = ("1 if it is a ranking", FLAG, 0, 1, "application")
+    COLOURING = ("1 if it is a colouring", FLAG, 0, 1, "application")
+    VERTICES = ("of the graph", LOG, 0, 1, "vertices")
+    EDGES = ("of the graph, in both directions", LOG, 0, 1, "edges")
+    HUB = ("its largest degree", LOG, 0, 1, "most_degree")
+
+
+def _log(value: float) -> float:
+    return min(1.0, math.log1p(value) / math.log1p(LOG_TOP))
+
+
+def encode(view: TaskView, knowledge: TaskKnowledge) -> NDArray[np.float32]:
+    """The columns, float32 of shape ``(len(TaskFeature),)``."""
+    form = view.form
+    values = (
+        *map(_log, (view.queued, view.unwritten)),
+        view.idle / view.workers,
+        _log(view.tasks),
+        min(1.0, view.overwork / MOST_OVERWORK),
+        *map(_log, (view.mean_degree, view.most_degree, view.depth, view.now_us)),
+        *(float(form.strategy == name) for name in STRATEGIES),
+        float(form.worker == "warp"),
+        form.fetch / MOST_FETCH,
+        float(form.threshold > 0),
+        *(float(knowledge.application == name) for name in KINDS),
+        *map(_log, (knowledge.vertices, knowledge.edges, knowledge.most_degree)),
+    )
+    return np.array(values, np.float32)
+
+
+SIZE: Final = (240, 480)
+"""Height and width of a picture."""
+BACKGROUND: Final = (255, 255, 255)
+QUEUED: Final = (230, 159, 0)
+BUSY: Final = (0, 114, 178)
+
+
+def text(session: TaskSession) -> str:
+    """A line of the application, one of its queue, one of its workers; lines end in newlines."""
+    view = session.view
+    return (
+        f"{session.problem.name} on {session.problem.machine.gpu.name}   {view.now_us:,.1f} us   {view.form.name}\n"
+        f"queued {view.queued:,}   not written {view.unwritten:,}   taken {view.tasks:,}   "
+        f"overwork {view.overwork:.2f}\n"
+        f"{view.idle:,} of {view.workers:,} workers idle\n"
+    )
+
+
+def picture(history: Sequence[tuple[float, int, int]]) -> NDArray[np.uint8]:
+    """Queued tasks (orange, above) and busy workers (blue, below) over time, each up to its most; uint8, of shape
+    ``(*SIZE, 3)``.
+
+    Args:
+        history: of each step, the time, queued tasks and busy workers.
+    """
+    height, width = SIZE
+    image = np.full((height, width, 3), BACKGROUND, np.uint8)
+    if not history:
+        return image
+    times, *counts = np.array(history, float).T
+    step = np.minimum(np.searchsorted(times, np.linspace(0.0, times[-1], width)), len(times) - 1)
+    half = height // 2
+    rows = np.arange(half)[::-1, None]
+    for top, colour, count in ((0, QUEUED, counts[0]), (half, BUSY, counts[1])):
+        image[top : top + half][rows < count[step] * ((half - 1) / max(1.0, count.max()))] = colour
+    return image
+
 
 RANDOM: Final = "random"
 FORMS: Final = (
@@ -100,7 +199,7 @@ class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
         self.device = make_task_device(device)
         self._session: TaskSession | None = None
 
-    @alone
+    @one_thread_at_a_time
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
@@ -127,7 +226,7 @@ class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
         self._history: list[tuple[float, int, int]] = []
         return encode(session.view, self._knowledge), {**self._info(), "problem": problem.name, "seed": seed}
 
-    @alone
+    @one_thread_at_a_time
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Go on in a form for an interval, or to the end.
 
@@ -151,7 +250,7 @@ class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
         columns = np.zeros(len(TaskFeature), np.float32) if over else encode(view, self._knowledge)
         return columns, -self._elapsed_us / self._whole_us, over, False, info
 
-    @alone
+    @one_thread_at_a_time
     def summary(self) -> dict[str, Any]:
         """``speedup`` and ``episode_metrics`` of the episode so far, as ``info`` has them at its end.
 
@@ -164,19 +263,18 @@ class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
         metrics = {"cost": 1.0 / ratio, **speedup, "time_us": view.now_us, "overwork": view.overwork}
         return {**speedup, "episode_metrics": metrics}
 
-    @alone
+    @one_thread_at_a_time
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions of the next step, shape ``(24,)``."""
         search = self._current().problem.application == "bfs"
         return np.array([search or form.threshold == 0 for form in FORMS])
 
-    @alone
+    @one_thread_at_a_time
     def render(self) -> Any:
         """``ansi``: text, as a string. ``rgb_array``: queued tasks and busy workers over time, uint8."""
         session = self._current()
         if not self._draws():
             return None
-        from gpusched_env.games.task_queues.environment.render import picture, text
 
         return text(session) if self.render_mode == "ansi" else picture(self._history)
 

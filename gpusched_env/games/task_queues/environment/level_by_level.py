@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from gpusched_env.games.task_queues.devices import make_task_device
-from gpusched_env.games.task_queues.form import Form
+from gpusched_env.games.task_queues.problem import Form
 from gpusched_env.games.task_queues.session import TaskSession
 from gpusched_env.games.task_queues.suite import kept_problem
 

@@ -8,7 +8,7 @@ from typing import Final
 from gpusched_env.experiments.benchmarks.suite import BenchmarkSizes, GameBenchmarks, Row
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Stopwatch
 from gpusched_env.games.task_queues.devices.compiled.device import CompiledTaskDevice
-from gpusched_env.games.task_queues.form import Form
+from gpusched_env.games.task_queues.problem import Form
 from gpusched_env.games.task_queues.session import TaskSession
 from gpusched_env.games.task_queues.suite import task_problem
 

@@ -36,23 +36,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.judged import Simulation
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
-from gpusched_env.experiments.lib.verdicts import record, table_of
+from gpusched_env.experiments.lib.verdicts import Simulation, as_row, table_of
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.games.task_queues.agents.learned import LearnedForms
+from gpusched_env.games.task_queues.agents.rule import LearnedForms
+from gpusched_env.games.task_queues.device import knowledge_of
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import FORMS, RANDOM
 from gpusched_env.games.task_queues.environment.level_by_level import level_by_level_us
-from gpusched_env.games.task_queues.form import Form
+from gpusched_env.games.task_queues.problem import Form
 from gpusched_env.games.task_queues.session import run_tasks_of, time_in
 from gpusched_env.games.task_queues.suite import SUITE, kept_problem
-from gpusched_env.games.task_queues.view import knowledge_of
 
 Costs = NDArray[np.float64]
-TUNED: Final = range(1_000_000, 1_000_100)
-JUDGED: Final = range(8_000_000, 8_000_256)
-SWITCHED: Final = JUDGED[:24]
+TUNING_SEEDS: Final = range(1_000_000, 1_000_100)
+JUDGED_SEEDS: Final = range(8_000_000, 8_000_256)
+SWITCHED: Final = JUDGED_SEEDS[:24]
 """Problems for which a change on the way is searched."""
 SUITE_SEEDS: Final = range(2)
 DEGREES: Final = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
@@ -69,7 +68,7 @@ def run_form(name: str, seed: int, form: Form, *, early: bool, then: tuple[Form,
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class FormCosts:
     """What is found of a problem."""
 
     application: str
@@ -86,7 +85,7 @@ class EveryForm:
     name: str
     seed: int
 
-    def run(self, device: str) -> Took:
+    def run(self, device: str) -> FormCosts:
         whole_us = level_by_level_us(self.name, self.seed)
         knowledge = knowledge_of(kept_problem(self.name, self.seed))
         fits = [form.threshold == 0 or knowledge.application == "bfs" for form in FORMS]
@@ -95,7 +94,9 @@ class EveryForm:
             for early in (False, True)
             for form, fit in zip(FORMS, fits, strict=True)
         ]
-        return Took(knowledge.application, knowledge.edges / knowledge.vertices, tuple(t / whole_us for t in times))
+        return FormCosts(
+            knowledge.application, knowledge.edges / knowledge.vertices, tuple(t / whole_us for t in times)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +106,12 @@ class ByAgent:
     name: str
     seed: int
 
-    def run(self, device: str) -> Took:
+    def run(self, device: str) -> FormCosts:
         problem = kept_problem(self.name, self.seed)
         run = run_tasks_of(LearnedForms(), problem, make_task_device(device))
         knowledge = knowledge_of(problem)
         cost = run.time_us / level_by_level_us(self.name, self.seed)
-        return Took(knowledge.application, knowledge.edges / knowledge.vertices, (cost,))
+        return FormCosts(knowledge.application, knowledge.edges / knowledge.vertices, (cost,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class WithOneChange:
     name: str
     seed: int
 
-    def run(self, device: str) -> Took:
+    def run(self, device: str) -> FormCosts:
         found = EveryForm(self.name, self.seed).run(device)
         early = np.array(found.costs[len(FORMS) :])
         whole_us = level_by_level_us(self.name, self.seed)
@@ -130,14 +131,14 @@ class WithOneChange:
                 for other in fit:
                     then = (other, at_us)
                     best = min(best, run_form(self.name, self.seed, first, early=True, then=then) / whole_us)
-        return Took(found.application, found.degree, (best,))
+        return FormCosts(found.application, found.degree, (best,))
 
 
 def judged(suite: bool) -> list[tuple[str, int]]:
     """Problems that are judged: those of the suite, or random ones."""
     if suite:
         return [(name, seed) for name in SUITE for seed in SUITE_SEEDS]
-    return [(RANDOM, seed) for seed in JUDGED]
+    return [(RANDOM, seed) for seed in JUDGED_SEEDS]
 
 
 class Paper(Reproduction):
@@ -153,7 +154,7 @@ class Paper(Reproduction):
     @staticmethod
     def cells() -> Sequence[Simulation]:
         problems = [*judged(suite=False), *judged(suite=True)]
-        forms = [EveryForm(RANDOM, seed) for seed in TUNED] + [EveryForm(*problem) for problem in problems]
+        forms = [EveryForm(RANDOM, seed) for seed in TUNING_SEEDS] + [EveryForm(*problem) for problem in problems]
         changes = [WithOneChange(RANDOM, seed) for seed in SWITCHED]
         return [*forms, *(ByAgent(*problem) for problem in problems), *changes]
 
@@ -168,7 +169,7 @@ class Paper(Reproduction):
     @functools.cached_property
     def tuning(self) -> list[tuple[str, int]]:
         """The tuning problems."""
-        return [(RANDOM, seed) for seed in TUNED]
+        return [(RANDOM, seed) for seed in TUNING_SEEDS]
 
     @functools.cached_property
     def one(self) -> int:
@@ -228,9 +229,10 @@ class Paper(Reproduction):
         return Interval(math.expm1(found.mean), low, high, found.seeds)
 
     def summary(self) -> str:
+        unseen = f"{len(JUDGED_SEEDS)} unseen graphs"
         return (
             f"beside the best form of each application the agent costs "
-            f"{self.beside('by application', judged(suite=False)).text('{:+.0%}')} on {len(JUDGED)} unseen graphs, "
+            f"{self.beside('by application', judged(suite=False)).text('{:+.0%}')} on {unseen}, "
             f"{self.beside('by application', judged(suite=True)).text('{:+.0%}')} on the suite"
         )
 
@@ -298,7 +300,7 @@ class Paper(Reproduction):
         return [{"problem": name, **{key: mean(way, name) for key, way in columns.items()}} for name in SUITE]
 
     def data(self) -> dict[str, Any]:
-        runs = [{"kind": type(each).__name__, **record(each), **record(found)} for each, found in self.runs.items()]
+        runs = [{"kind": type(each).__name__, **as_row(each), **as_row(found)} for each, found in self.runs.items()]
         return {"random": self.rows(suite=False), "suite": self.rows(suite=True), "runs": runs}
 
 

@@ -7,24 +7,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.agents.game_policy import write_game_policy
-from gpusched_env.agents.policy_file import write_members
+from gpusched_env.agents.policy_file import write_game_policy, write_members
 from gpusched_env.errors import InputError
-from gpusched_env.games.child_launches.agents.learned import LearnedLaunches
-from gpusched_env.games.child_launches.agents.playing import HOPELESS, play_launches
-from gpusched_env.games.child_launches.agents.policy_file import (
+from gpusched_env.games.child_launches.agents.rule import (
+    CUTOFF_FACTOR,
+    READS,
     LaunchPolicyInfo,
+    LearnedLaunches,
+    SpawnTerm,
+    launch_number,
+    play_launches,
     read_launch_policy,
 )
-from gpusched_env.games.child_launches.agents.rule import READS, SpawnTerm, launch_number
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
 from gpusched_env.games.child_launches.devices.reference import ReferenceWarpDevice
-from gpusched_env.games.child_launches.environment.features import LaunchFeature
-from gpusched_env.games.child_launches.environment.playing import RANDOM, episode_problem
+from gpusched_env.games.child_launches.environment.requests import RANDOM, LaunchFeature, episode_problem
 from gpusched_env.games.child_launches.hardware.warp_machine import SPAWN_KEPLER
+from gpusched_env.games.child_launches.problem import Transformations
 from gpusched_env.games.child_launches.scheduler import run_application
-from gpusched_env.games.child_launches.transformations import Transformations
 from tests.refusals import refused
 
 SEEDS = (11, 14, 18, 27)
@@ -82,9 +83,9 @@ def test_hopeless_episodes_are_broken_off() -> None:
     everything = NOTHING.copy()
     everything[SpawnTerm.ONE] = 1e6
     whole = play_launches(everything, problem, flat_ps)
-    cut = play_launches(everything, problem, int(flat_ps * whole.cost / (2 * HOPELESS)))
+    cut = play_launches(everything, problem, int(flat_ps * whole.cost / (2 * CUTOFF_FACTOR)))
     assert cut.decisions < whole.decisions
-    assert cut.cost >= HOPELESS
+    assert cut.cost >= CUTOFF_FACTOR
 
 
 def test_it_reads_what_it_says() -> None:

@@ -11,21 +11,20 @@ from gpusched_env.agents.manifest import check_agent, ship
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import Checkpoints, read_config
-from gpusched_env.agents.training.game_training import game_training_of
+from gpusched_env.agents.training.trainer import game_training_of
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import gather
-from gpusched_env.games.child_launches.agents.config import LaunchTraining
-from gpusched_env.games.child_launches.agents.learned import LearnedLaunches
-from gpusched_env.games.child_launches.agents.policy_file import read_launch_policy
+from gpusched_env.games.child_launches.agents.rule import LearnedLaunches, read_launch_policy
+from gpusched_env.games.child_launches.agents.trainer import LaunchTraining
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
+from gpusched_env.games.child_launches.problem import Transformations
 from gpusched_env.games.child_launches.scheduler import run_application
 from gpusched_env.games.child_launches.training import geometric_mean, validation_applications
-from gpusched_env.games.child_launches.transformations import Transformations
 from tests.refusals import refused
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Progress
+    from gpusched_env.agents.training.validation import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -71,7 +70,7 @@ def test_it_begins_with_spawn_and_keeps_what_is_best_in_validation(whole: tuple[
 
 
 def test_a_stopped_search_goes_on_exactly(whole: tuple[Trained, Path], tmp_path: Path) -> None:
-    def stop(progress: Progress) -> bool:
+    def stop(progress: TrainingProgress) -> bool:
         return progress.timesteps < 20_000
 
     assert train(small(), tmp_path / "cut", watch=stop).stopped

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gpusched_env.games.child_launches.device import SPAWN
 from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.problem import launch_problem
-from gpusched_env.games.child_launches.view import SPAWN
 from gpusched_env.games.child_launches.workload.suite import benchmark
 
 

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
-from gpusched_env.games.child_launches.device import NO_LIMIT, LaunchDevice
-from gpusched_env.games.child_launches.experiments.fuzz.case import Request
-from gpusched_env.games.child_launches.experiments.fuzz.draw import draw_launches
-from gpusched_env.games.child_launches.view import SERIALISE, SPAWN, RequestView
+from gpusched_env.games.child_launches.device import NO_LIMIT, SERIALISE, SPAWN, LaunchDevice, RequestView
+from gpusched_env.games.child_launches.experiments.fuzz_cases import Request, draw_launches
 from tests.games.child_launches.devices.toys import PS, kernel, run, thread, toy
 from tests.refusals import refused
 

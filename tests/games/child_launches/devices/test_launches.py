@@ -9,8 +9,8 @@ import pytest
 
 from gpusched_env.errors import DeadlockError
 from gpusched_env.games.child_launches.device import LaunchDevice
-from gpusched_env.games.child_launches.experiments.fuzz.case import Request
-from gpusched_env.games.child_launches.hardware.launch_costs import FREE
+from gpusched_env.games.child_launches.experiments.fuzz_cases import Request
+from gpusched_env.games.child_launches.hardware.warp_machine import FREE
 from tests.games.child_launches.devices.toys import MACHINE, PS, column, gpu, kernel, run, thread, toy
 from tests.refusals import refused
 

@@ -10,14 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.games.child_launches.device import LaunchDevice
+from gpusched_env.games.child_launches.device import SERIALISE, SPAWN, LaunchDevice
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
 from gpusched_env.games.child_launches.devices.reference import ReferenceWarpDevice
-from gpusched_env.games.child_launches.experiments.fuzz.case import LaunchCase, Request, ThreadWork
-from gpusched_env.games.child_launches.experiments.fuzz.draw import draw_launches
-from gpusched_env.games.child_launches.experiments.fuzz.duel import play_launches
+from gpusched_env.games.child_launches.experiments.fuzz_cases import LaunchCase, Request, ThreadWork, draw_launches
+from gpusched_env.games.child_launches.experiments.fuzzing import play_launches
 from gpusched_env.games.child_launches.problem import LaunchProblem
-from gpusched_env.games.child_launches.view import SERIALISE, SPAWN
 from tests.games.child_launches.devices.toys import kernel, toy
 
 CASES = st.builds(draw_launches, st.integers(0, 2**32), st.integers(0, 2**32))

@@ -8,12 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace as altered
 
-from gpusched_env.games.child_launches.device import LaunchDevice
-from gpusched_env.games.child_launches.experiments.fuzz.case import HostKernel, LaunchCase, Request, ThreadWork
-from gpusched_env.games.child_launches.hardware.launch_costs import LaunchCosts
-from gpusched_env.games.child_launches.hardware.warp_machine import LoopBody, WarpMachine
+from gpusched_env.games.child_launches.device import SERIALISE, SPAWN, LaunchDevice, RequestView
+from gpusched_env.games.child_launches.experiments.fuzz_cases import HostKernel, LaunchCase, Request, ThreadWork
+from gpusched_env.games.child_launches.hardware.warp_machine import LaunchCosts, LoopBody, WarpMachine
 from gpusched_env.games.child_launches.problem import LaunchProblem
-from gpusched_env.games.child_launches.view import SERIALISE, SPAWN, RequestView
 from gpusched_env.games.child_launches.workload.launches import BlockShape
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 

@@ -15,10 +15,8 @@ from gpusched_env.envs.registration import env_id
 from gpusched_env.errors import InputError
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
-from gpusched_env.games.child_launches.environment.encoding import log_of
 from gpusched_env.games.child_launches.environment.env import DynamicParallelismEnv
-from gpusched_env.games.child_launches.environment.features import LaunchFeature
-from gpusched_env.games.child_launches.environment.playing import RANDOM, episode_problem
+from gpusched_env.games.child_launches.environment.requests import RANDOM, LaunchFeature, episode_problem, log_of
 from gpusched_env.games.child_launches.hardware.warp_machine import SPAWN_KEPLER
 from gpusched_env.games.child_launches.scheduler import run_application
 from tests.refusals import refused
@@ -126,7 +124,7 @@ def test_advantage_decides_as_spawn_does() -> None:
         return views[-1]
 
     device.advance = watched
-    from gpusched_env.games.child_launches.view import SPAWN, LaunchKnowledge
+    from gpusched_env.games.child_launches.device import SPAWN, LaunchKnowledge
 
     spawn.reset(LaunchKnowledge(SPAWN_KEPLER, 0, False), np.random.default_rng(0))
     steps = play(made)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpusched_env.games.child_launches.device import RequestView
 from gpusched_env.games.child_launches.devices.parts import LaunchedGrid, WarpBlock, WarpGroup, WarpSm
 from gpusched_env.games.child_launches.devices.reference import ReferenceWarpDevice
 from gpusched_env.games.child_launches.problem import LaunchProblem
-from gpusched_env.games.child_launches.view import RequestView
 
 
 class LastSm(ReferenceWarpDevice):

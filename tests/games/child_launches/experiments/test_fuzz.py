@@ -14,9 +14,8 @@ from gpusched_env.experiments.fuzz.run import counterexample, fuzz, replay
 from gpusched_env.experiments.fuzz.stored import read_counterexample, write_counterexample
 from gpusched_env.games.child_launches.device import LaunchDevice
 from gpusched_env.games.child_launches.devices import make_launch_device
-from gpusched_env.games.child_launches.experiments.fuzz.case import LaunchCounterexample
-from gpusched_env.games.child_launches.experiments.fuzz.draw import draw_launches
-from gpusched_env.games.child_launches.experiments.fuzz.fuzzing import CHILD_LAUNCHES
+from gpusched_env.games.child_launches.experiments.fuzz_cases import LaunchCounterexample, draw_launches
+from gpusched_env.games.child_launches.experiments.fuzzing import CHILD_LAUNCHES
 from tests.games.child_launches.experiments import broken_launch_devices as broken
 from tests.refusals import refused
 

@@ -11,10 +11,9 @@ from gpusched_env.agents.shipped import shipped_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.ranking.run import rank
-from gpusched_env.games.child_launches.agents.learned import NAME
+from gpusched_env.games.child_launches.agents.rule import NAME
 from gpusched_env.games.child_launches.experiments import game
-from gpusched_env.games.child_launches.experiments.schedulers import NAMED
-from gpusched_env.games.child_launches.experiments.speedups import speedups
+from gpusched_env.games.child_launches.experiments.game import NAMED, speedups
 from tests.refusals import refused
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from gpusched_env.display.frame import frame
-from gpusched_env.games.child_launches.experiments.changes import reordered
-from gpusched_env.games.child_launches.measure.prediction import OnGpu, predicted, prediction_table
+from gpusched_env.games.child_launches.measure.prediction import PredictedApplication, predicted, prediction_table
 from gpusched_env.games.child_launches.papers.spawn import Paper, runs
-from gpusched_env.games.child_launches.papers.spawn.maps import MAPS
-from gpusched_env.games.child_launches.papers.spawn.scores import bar_errors, moved_alike, optima, scored
-from gpusched_env.games.child_launches.workload.launches import BlockShape, ParentKernel, Requests, Threads
+from gpusched_env.games.child_launches.papers.spawn.figures import bar_errors, optima, same_direction, scored
+from gpusched_env.games.child_launches.papers.spawn.runs import MAPS, reordered
+from gpusched_env.games.child_launches.workload.launches import BlockShape, LaunchRequests, ParentKernel, Threads
 
 QUICK = ("SA-thaliana", "MM-small")
 
@@ -92,7 +91,9 @@ def test_the_best_share_is_compared_with_the_nearest_of_equal_bars() -> None:
 
 def test_threads_take_each_other_s_work_and_launch_the_same() -> None:
     """Three threads: 5 iterations, none, 2 and 3 in two requests; in reverse order."""
-    threads = Threads(np.array([1, 2, 3]), Requests(np.array([0, 2, 2]), np.array([5, 2, 3]), np.array([1, 1, 1])))
+    threads = Threads(
+        np.array([1, 2, 3]), LaunchRequests(np.array([0, 2, 2]), np.array([5, 2, 3]), np.array([1, 1, 1]))
+    )
     kernel = ParentKernel("k", BlockShape(32, 16), BlockShape(32, 16), threads)
     found = reordered(kernel, np.array([2, 1, 0])).threads
     assert found.base.tolist() == [3, 2, 1]
@@ -101,7 +102,7 @@ def test_threads_take_each_other_s_work_and_launch_the_same() -> None:
     assert found.work.tolist() == threads.work.tolist()[::-1]
 
     children = Threads(np.array([7, 8, 9]))
-    requests = Requests(np.arange(2), np.array([1, 2]), children=children)
+    requests = LaunchRequests(np.arange(2), np.array([1, 2]), children=children)
     nested = ParentKernel("k", kernel.block, kernel.block, Threads(np.zeros(2, np.int64), requests))
     moved = reordered(nested, np.array([1, 0])).threads
     assert moved.requests is not None
@@ -121,7 +122,7 @@ def test_a_map_gives_each_thread_s_work_to_one_thread(name: str) -> None:
 
 def test_bars_move_alike_if_both_leave_one_to_the_same_side() -> None:
     pairs = {"both up": (1.3, 2.7), "too little": (1.03, 1.5), "opposite": (1.2, 0.8), "both down": (0.9, 0.6)}
-    assert moved_alike({**pairs, "the paper's stays": (2.0, 1.04)}) == (2, 4)
+    assert same_direction({**pairs, "the paper's stays": (2.0, 1.04)}) == (2, 4)
 
 
 def test_errors_that_cancel_in_the_mean_are_seen_in_the_bars() -> None:
@@ -145,7 +146,7 @@ def test_a_measured_join_is_predicted_within_a_factor_of_three() -> None:
     """Flat and with its own threshold; with few launches the simulator is too quick (docs/spawn.md)."""
     chosen = [cell for cell in predicted() if cell.application == "JOIN-uniform" and cell.threshold in (None, 51)]
     ours = {cell: cell.run("compiled") for cell in chosen}
-    measured = {OnGpu("JOIN-uniform", None): 65.0, OnGpu("JOIN-uniform", 51): 3639.0}
+    measured = {PredictedApplication("JOIN-uniform", None): 65.0, PredictedApplication("JOIN-uniform", 51): 3639.0}
     for cell, us in measured.items():
         assert us / 3 < ours[cell] < us * 3
 

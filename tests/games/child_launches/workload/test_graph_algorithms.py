@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gpusched_env.games.child_launches.workload.bfs import breadth_first_search
-from gpusched_env.games.child_launches.workload.colouring import colour_graph
-from gpusched_env.games.child_launches.workload.sssp import UNREACHED, random_weights, shortest_paths
+from gpusched_env.games.child_launches.workload.graph_applications import (
+    UNREACHED,
+    breadth_first_search,
+    colour_graph,
+    random_weights,
+    shortest_paths,
+)
 from gpusched_env.workload.graphs import Graph, citation, kronecker, simple_graph
 
 if TYPE_CHECKING:

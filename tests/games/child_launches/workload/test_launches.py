@@ -11,10 +11,10 @@ from gpusched_env.games.child_launches.workload.launches import (
     Benchmark,
     BlockShape,
     Counts,
+    LaunchRequests,
     ParentKernel,
-    Requests,
     Threads,
-    looping,
+    threads_with_loops,
 )
 from tests.games.child_launches.workload.warps import warp_classes
 from tests.refusals import refused
@@ -32,8 +32,8 @@ def bench(*threads: Threads) -> Benchmark:
 
 def nested() -> Threads:
     """Thread 1 asks for 3 and then 2 child threads; the first child thread asks for 4 threads of 5 iterations."""
-    inner = Threads(counts([1, 1, 1, 2, 2]), Requests(counts([0]), counts([4]), counts([5])))
-    return Threads(counts([10, 0]), Requests(counts([1, 1]), counts([3, 2]), children=inner))
+    inner = Threads(counts([1, 1, 1, 2, 2]), LaunchRequests(counts([0]), counts([4]), counts([5])))
+    return Threads(counts([10, 0]), LaunchRequests(counts([1, 1]), counts([3, 2]), children=inner))
 
 
 def test_work_of_a_thread_counts_all_that_it_could_launch() -> None:
@@ -57,36 +57,36 @@ def test_a_threshold_launches_what_is_above_it_and_nested_requests_too(
 
 
 def test_threshold_of_a_share_is_the_nearest_possible() -> None:
-    made = bench(looping(counts([0, 10, 30, 10])), looping(counts([50])))
+    made = bench(threads_with_loops(counts([0, 10, 30, 10])), threads_with_loops(counts([50])))
     assert made.total_work == 100
     assert [made.threshold_of(share) for share in (1.0, 0.85, 0.6, 0.3, 0.0)] == [0, 10, 30, 30, 50]
     assert made.kernels[0].blocks == 1
 
 
 def test_threads_without_work_ask_for_nothing() -> None:
-    threads = looping(counts([0, 3, 0]))
+    threads = threads_with_loops(counts([0, 3, 0]))
     assert threads.requests is not None
     assert (threads.requests.thread.tolist(), threads.requests.items.tolist()) == ([1], [3])
-    assert looping(counts([0, 0])).work.tolist() == [0, 0]
+    assert threads_with_loops(counts([0, 0])).work.tolist() == [0, 0]
 
 
 def test_warps_are_equal_if_their_lanes_are_in_some_order() -> None:
     first = np.arange(32)
     other = np.where(first == 5, 6, first)
-    classes = warp_classes(looping(np.concatenate([first, first[::-1], other, first, [1, 2]])))
+    classes = warp_classes(threads_with_loops(np.concatenate([first, first[::-1], other, first, [1, 2]])))
     assert classes.kind[0] == classes.kind[1] == classes.kind[3]
     assert sorted(classes.count.tolist()) == [1, 1, 3]
     assert classes.example[classes.kind[[0, 2, 4]]].tolist() == [0, 2, 4]
 
 
 def test_warps_differ_by_the_order_of_requests_and_by_what_child_threads_do() -> None:
-    def one_warp(items: list[int], children: list[int]) -> tuple[Counts, Requests]:
-        return counts(items), Requests(counts([0, 0]), counts(items), children=Threads(counts(children)))
+    def one_warp(items: list[int], children: list[int]) -> tuple[Counts, LaunchRequests]:
+        return counts(items), LaunchRequests(counts([0, 0]), counts(items), children=Threads(counts(children)))
 
-    def kinds(*warps: Requests) -> list[int]:
+    def kinds(*warps: LaunchRequests) -> list[int]:
         """Kinds of warps of which only the first lane asks for something."""
         children = np.concatenate([each.children.base for each in warps if each.children is not None])
-        joined = Requests(
+        joined = LaunchRequests(
             np.concatenate([32 * place + each.thread for place, each in enumerate(warps)]),
             np.concatenate([each.items for each in warps]),
             children=Threads(children),
@@ -105,4 +105,4 @@ def test_impossible_shapes_are_refused() -> None:
     with refused(InputError, "48 threads", "warps"):
         BlockShape(48, 32)
     with refused(InputError, "iterations"):
-        Requests(counts([0]), counts([1]))
+        LaunchRequests(counts([0]), counts([1]))

@@ -5,15 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpusched_env.games.child_launches.workload.alignment import Species, align, candidates, genome
-from gpusched_env.games.child_launches.workload.join import Distribution, hash_join, keys, random_join
-from gpusched_env.games.child_launches.workload.launches import Requests, Threads
-from gpusched_env.games.child_launches.workload.mandelbrot import Window, escape_iterations, render
-from gpusched_env.games.child_launches.workload.refinement import random_front, refine
-from gpusched_env.games.child_launches.workload.sparse_matrix import SparsePattern, multiply, random_pattern
+from gpusched_env.games.child_launches.workload.launches import LaunchRequests, Threads
+from gpusched_env.games.child_launches.workload.planes import Window, escape_iterations, random_front, refine, render
+from gpusched_env.games.child_launches.workload.tables import (
+    Distribution,
+    SparsePattern,
+    Species,
+    align,
+    candidates,
+    genome,
+    hash_join,
+    keys,
+    multiply,
+    random_join,
+    random_pattern,
+)
 
 
-def requests_of(threads: Threads) -> Requests:
+def requests_of(threads: Threads) -> LaunchRequests:
     assert threads.requests is not None
     return threads.requests
 

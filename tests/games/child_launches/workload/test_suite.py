@@ -10,8 +10,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.games.child_launches.workload.catalogue import PUBLISHED, SHARES_OF_LOOPS, document
 from gpusched_env.games.child_launches.workload.launches import Benchmark
-from gpusched_env.games.child_launches.workload.randomised import random_benchmark
-from gpusched_env.games.child_launches.workload.suite import BENCHMARKS, benchmark
+from gpusched_env.games.child_launches.workload.suite import BENCHMARKS, benchmark, random_benchmark
 from tests.refusals import refused
 
 

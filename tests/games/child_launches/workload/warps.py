@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.games.child_launches.workload.launches import Counts, Requests, Threads, sums_between
+from gpusched_env.games.child_launches.workload.launches import Counts, LaunchRequests, Threads, sums_between
 from gpusched_env.hardware.occupancy import WARP_THREADS
 
 Hashes = NDArray[np.uint64]
@@ -61,7 +61,7 @@ def _of_threads(threads: Threads) -> Hashes:
     return _mixed(own + _sums(_mixed(_mixed(turn) ^ _of_requests(requests)), first))
 
 
-def _of_requests(requests: Requests) -> Hashes:
+def _of_requests(requests: LaunchRequests) -> Hashes:
     shape = _mixed(requests.items)
     if requests.iterations is not None:
         return _mixed(shape ^ requests.iterations.astype(np.uint64))

@@ -7,18 +7,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.agents.game_policy import write_game_policy
-from gpusched_env.agents.policy_file import Weights
+from gpusched_env.agents.policy_file import Weights, write_game_policy
 from gpusched_env.errors import InputError
-from gpusched_env.games.fleet.agents.learned import LearnedFleet
-from gpusched_env.games.fleet.agents.playing import flat, play_day
-from gpusched_env.games.fleet.agents.policy_file import FleetPolicyInfo, read_fleet_policy
-from gpusched_env.games.fleet.agents.rule import LATE, READS, SHAPES, MoveTerm, PlaceTerm
+from gpusched_env.games.fleet.agents.rule import (
+    DISTURBANCE_PENALTY,
+    READS,
+    SHAPES,
+    FleetPolicyInfo,
+    LearnedFleet,
+    MoveTerm,
+    PlaceTerm,
+    play_day,
+    read_fleet_policy,
+    weights_in_a_row,
+)
 from gpusched_env.games.fleet.baselines.registry import make_dispatcher
 from gpusched_env.games.fleet.device import FleetEvent, FleetRun, run_fleet
-from gpusched_env.games.fleet.environment.features import FleetFeature
+from gpusched_env.games.fleet.environment.encoding import FleetFeature
 from gpusched_env.games.fleet.environment.problems import fleet_problem
-from gpusched_env.games.fleet.experiments.dispatchers import run_day
+from gpusched_env.games.fleet.experiments.game import run_day
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
 from gpusched_env.games.fleet.workload.jobs import JOB
 
@@ -46,13 +53,16 @@ def same(one: FleetRun, other: FleetRun) -> None:
 def careless() -> Weights:
     """Weights that make up for what a missed SLO takes off."""
     found = weights()
-    found["place"][:, PlaceTerm.ONE] = LATE
+    found["place"][:, PlaceTerm.ONE] = DISTURBANCE_PENALTY
     return found
 
 
 def test_without_weights_and_moves_it_is_first_fit_where_no_slo_is_missed() -> None:
     problem = fleet_problem("usual", 5)
-    same(play_day(flat(weights()), problem, moves=False)[0], run_fleet(make_dispatcher("predicted-fit"), problem))
+    same(
+        play_day(weights_in_a_row(weights()), problem, moves=False)[0],
+        run_fleet(make_dispatcher("predicted-fit"), problem),
+    )
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2])
@@ -67,7 +77,7 @@ def test_it_plays_as_it_is_asked(seed: int | None, tmp_path: Path) -> None:
 def test_it_predicts_who_disturbs_whom() -> None:
     """What that takes keeps every SLO, with more GPUs."""
     problem = fleet_problem("usual", 2)
-    free, kept = (play_day(flat(chosen), problem, moves=False)[0] for chosen in (careless(), weights()))
+    free, kept = (play_day(weights_in_a_row(chosen), problem, moves=False)[0] for chosen in (careless(), weights()))
     assert free.violations > 0.002 > kept.violations == 0.0
     assert kept.used.mean() > free.used.mean()
 
@@ -111,7 +121,7 @@ def test_a_gpu_whose_jobs_fit_elsewhere_is_emptied(tmp_path: Path) -> None:
 def test_weights_can_forbid_moves() -> None:
     still = weights()
     still["move"][MoveTerm.ONE] = -1.0
-    assert play_day(flat(still), two_gpus())[0].used.tolist() == [2] * 10
+    assert play_day(weights_in_a_row(still), two_gpus())[0].used.tolist() == [2] * 10
 
 
 def test_files_are_checked(tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from gpusched_env.agents.manifest import check_agent, ship
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import Checkpoints, read_config
-from gpusched_env.agents.training.game_training import game_training_of
-from gpusched_env.agents.training.validation import Progress
+from gpusched_env.agents.training.trainer import game_training_of
+from gpusched_env.agents.training.validation import TrainingProgress
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import gather
-from gpusched_env.games.fleet.agents.config import FleetTraining
-from gpusched_env.games.fleet.agents.learned import LearnedFleet
+from gpusched_env.games.fleet.agents.rule import LearnedFleet
+from gpusched_env.games.fleet.agents.trainer import FleetTraining
 from gpusched_env.games.fleet.environment.problems import fleet_cost, fleet_problem
-from gpusched_env.games.fleet.experiments.dispatchers import run_day
+from gpusched_env.games.fleet.experiments.game import run_day
 from gpusched_env.games.fleet.training import validation_days
 from tests.refusals import refused
 
@@ -58,7 +58,7 @@ def test_it_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> Non
 
 
 def test_a_stopped_search_goes_on_exactly(whole: tuple[Trained, Path], tmp_path: Path) -> None:
-    def stop(progress: Progress) -> bool:
+    def stop(progress: TrainingProgress) -> bool:
         return progress.timesteps < 20_000
 
     assert train(small(), tmp_path / "cut", watch=stop).stopped

@@ -15,13 +15,24 @@ from gymnasium.utils.env_checker import check_env
 from gpusched_env.envs.registration import env_id
 from gpusched_env.errors import InputError
 from gpusched_env.games.fleet.baselines.registry import make_dispatcher
-from gpusched_env.games.fleet.device import Fleet, run_fleet
-from gpusched_env.games.fleet.dispatcher import Place
-from gpusched_env.games.fleet.environment.encoding import CANDIDATES, WIDTH, encode, encode_compiled
+from gpusched_env.games.fleet.co_location import RateModel
+from gpusched_env.games.fleet.device import Fleet, PlaceJob, run_fleet
+from gpusched_env.games.fleet.environment.encoding import (
+    AGE_TOP,
+    CANDIDATES,
+    WIDTH,
+    FleetFeature,
+    encode,
+    encode_compiled,
+)
 from gpusched_env.games.fleet.environment.env import NEW, QUEUE, FleetEnv
-from gpusched_env.games.fleet.environment.features import AGE_TOP, FleetFeature
-from gpusched_env.games.fleet.environment.problems import DAYS, alone_reports, fleet_cost, fleet_day, fleet_problem
-from gpusched_env.games.fleet.hardware.co_location import RateModel
+from gpusched_env.games.fleet.environment.problems import (
+    DAYS,
+    fleet_cost,
+    fleet_day,
+    fleet_problem,
+    reports_without_sharing,
+)
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
 from gpusched_env.games.fleet.workload.jobs import JOB
 from tests.refusals import refused
@@ -76,7 +87,7 @@ def test_who_never_places_pays_for_each_job_that_waits(short: str) -> None:
     metrics = info["episode_metrics"]
     assert metrics["gpus"] == 0.0
     problem = fleet_problem(short, 0)
-    assert -total == pytest.approx(metrics["waiting"] * 360 / alone_reports(problem))
+    assert -total == pytest.approx(metrics["waiting"] * 360 / reports_without_sharing(problem))
     assert -total >= 1.0, "a GPU for each job would cost no more"
 
 
@@ -97,8 +108,8 @@ def by_hand() -> Fleet:
     kinds = (GpuKind("one", 1, 10.0), GpuKind("two", 1, 5.0, 2.0))
     fleet = Fleet(FleetProblem("by hand", np.array(rows, JOB), kinds, RATES, 1000 * S), "gpucolo")
     fleet.reset()
-    fleet.apply(Place(0, 0))
-    fleet.apply(Place(1, 0))
+    fleet.apply(PlaceJob(0, 0))
+    fleet.apply(PlaceJob(1, 0))
     fleet.advance()
     return fleet
 

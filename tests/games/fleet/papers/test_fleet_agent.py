@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpusched_env.games.fleet.agents.learned import LearnedFleet
+from gpusched_env.games.fleet.agents.rule import LearnedFleet
 from gpusched_env.games.fleet.environment.problems import DAYS, fleet_cost, fleet_problem
-from gpusched_env.games.fleet.experiments.dispatchers import run_day
+from gpusched_env.games.fleet.experiments.game import run_day
 from gpusched_env.games.fleet.papers.fleet_agent import (
     FIRST_SEED,
     SEEDS,

@@ -9,14 +9,12 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.games.fleet.baselines.registry import DISPATCHERS, make_dispatcher
-from gpusched_env.games.fleet.co_location import CONTROLS
+from gpusched_env.games.fleet.co_location import CONTROLS, RateModel, capped_speed, published_fleet, shipped_rates
 from gpusched_env.games.fleet.experiments import fit as fitting
-from gpusched_env.games.fleet.experiments.cells import TRAINING, Together
-from gpusched_env.games.fleet.hardware.co_location import RateModel, capped_speed
+from gpusched_env.games.fleet.experiments.fit import TRAINING, SharedGpuCell
 from gpusched_env.games.fleet.papers.fleet_rates import Paper as Rates
 from gpusched_env.games.fleet.papers.gpucolo_fleet import FleetDays, FleetFigures
 from gpusched_env.games.fleet.papers.gpucolo_fleet import Paper as FleetPaper
-from gpusched_env.games.fleet.rates import published_fleet, shipped_rates
 from tests.refusals import refused
 
 MADE = RateModel(
@@ -25,12 +23,12 @@ MADE = RateModel(
 )  # fmt: skip
 
 
-def said(cell: Together) -> list[float]:
+def said(cell: SharedGpuCell) -> list[float]:
     """What the model says, also of what the cells have besides sharing: programs alone, or apart."""
     if len(cell.clients) == 1 and not cell.clients[0].training:
         return [1.0 / capped_speed(cell.training_share / 100.0, MADE.cap_knee, MADE.cap_exponent)]
     if cell.inference_share == 50 and len(cell.clients) == 2:
-        slowed = 1.0 + MADE.apart * fitting.active(cell.clients[1], "none")
+        slowed = 1.0 + MADE.apart * fitting.activity_of(cell.clients[1], "none")
         return [slowed / capped_speed(0.5, MADE.cap_knee, MADE.cap_exponent), 1.0]
     return fitting.predicted(cell, MADE, "none")
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
-from gpusched_env.games.fleet.workload.generated import DAY_US, FleetTrace
-from gpusched_env.games.fleet.workload.importing import Imported, read_pai, read_philly
-from gpusched_env.games.fleet.workload.jobs import check_jobs
+from gpusched_env.games.fleet.workload.importing import ImportedJobs, read_pai, read_philly
+from gpusched_env.games.fleet.workload.jobs import DAY_US, FleetTrace, check_jobs
 from tests.refusals import refused
 
 WITH_UTILISATION = 0.655
@@ -77,7 +76,7 @@ def test_pai_tables_become_jobs(tmp_path: Path) -> None:
     instances, sensors = tmp_path / "pai_instance_table.csv", tmp_path / "pai_sensor_table.csv"
     instances.write_text(INSTANCE_ROWS)
     sensors.write_text(SENSOR_ROWS)
-    imported = Imported()
+    imported = ImportedJobs()
     found = read_pai(instances, sensors, imported)
     assert imported.said() == "left out: 1 that did not end well, 1 that used no GPU"
     assert found["arrival_us"].tolist() == [0, 100_000_000, 200_000_000, 200_000_000]
@@ -177,7 +176,7 @@ def test_philly_jobs_without_times_are_left_out_and_counted(
 ) -> None:
     path = tmp_path / "cluster_job_log.json"
     path.write_text(json.dumps(philly() + philly(**changes)[:1]))
-    imported = Imported()
+    imported = ImportedJobs()
     assert len(read_philly(path, imported=imported)) == 2
     assert imported.said() == f"left out: 1 that did not pass, {reason}"
     path.write_text(json.dumps(philly(**changes)[:1]))

@@ -8,29 +8,29 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpusched_env.agents.game_policy import write_game_policy
+from gpusched_env.agents.policy_file import write_game_policy
 from gpusched_env.errors import InputError
-from gpusched_env.games.task_queues.agents.learned import FormsByRule, LearnedForms
-from gpusched_env.games.task_queues.agents.policy_file import FormPolicyInfo, read_form_policy
 from gpusched_env.games.task_queues.agents.rule import (
     OF_FORMS,
     READS,
     SHAPES,
-    FormTerm,
+    FormPolicyInfo,
+    FormsByRule,
     GraphTerm,
+    LearnedForms,
+    TaskFormTerm,
     choose,
     finished,
     graph_terms,
+    read_form_policy,
 )
-from gpusched_env.games.task_queues.baselines.by_application import ByApplication
+from gpusched_env.games.task_queues.baselines.forms import ByApplication
+from gpusched_env.games.task_queues.device import TaskKnowledge, TaskView, knowledge_of, view_before
 from gpusched_env.games.task_queues.devices import make_task_device
-from gpusched_env.games.task_queues.environment.env import FORMS, TaskQueueEnv
-from gpusched_env.games.task_queues.environment.features import TaskFeature, encode
-from gpusched_env.games.task_queues.form import LAST, Form
-from gpusched_env.games.task_queues.problem import KINDS, TaskProblem
+from gpusched_env.games.task_queues.environment.env import FORMS, TaskFeature, TaskQueueEnv, encode
+from gpusched_env.games.task_queues.problem import ENDING_FORM, KINDS, Form, TaskProblem
 from gpusched_env.games.task_queues.session import run_tasks_of
 from gpusched_env.games.task_queues.suite import random_task_problem, task_problem
-from gpusched_env.games.task_queues.view import TaskKnowledge, TaskView, knowledge_of, view_before
 
 BFS = KINDS["bfs"]
 
@@ -78,7 +78,7 @@ def test_a_run_is_finished_when_nothing_is_left(
 ) -> None:
     columns = seen(task_problem("bfs-road"), form=form, queued=queued, unwritten=unwritten, idle=idle)
     assert finished(columns) == is_finished
-    assert (FORMS[choose(made_up(0), columns)] == LAST) == is_finished
+    assert (FORMS[choose(made_up(0), columns)] == ENDING_FORM) == is_finished
 
 
 def test_without_weights_it_goes_by_the_application() -> None:
@@ -90,7 +90,7 @@ def test_without_weights_it_goes_by_the_application() -> None:
 
 def test_it_chooses_by_application_and_by_the_graph() -> None:
     value = nothing()
-    value[BFS, GraphTerm.DEGREE, FormTerm.PERSISTENT] = -5.0
+    value[BFS, GraphTerm.DEGREE, TaskFormTerm.PERSISTENT] = -5.0
     few, many = task_problem("bfs-road"), task_problem("bfs-social")
     assert FORMS[choose(value, seen(few))].strategy == "persistent"
     assert FORMS[choose(value, seen(many))].strategy != "persistent"
@@ -99,8 +99,8 @@ def test_it_chooses_by_application_and_by_the_graph() -> None:
 
 def test_a_second_queue_is_for_searches() -> None:
     value = nothing()
-    value[:, GraphTerm.ONE, FormTerm.THRESHOLD] = 2.0
-    value[:, GraphTerm.ONE, FormTerm.NEAR] = 0.1
+    value[:, GraphTerm.ONE, TaskFormTerm.THRESHOLD] = 2.0
+    value[:, GraphTerm.ONE, TaskFormTerm.NEAR] = 0.1
     assert FORMS[choose(value, seen(task_problem("bfs-road")))].threshold == 32
     assert FORMS[choose(value, seen(task_problem("colouring-mesh")))].threshold == 0
 

@@ -14,18 +14,17 @@ from gpusched_env.agents.manifest import check_agent, ship
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.folder import read_config
-from gpusched_env.agents.training.game_training import game_training_of
+from gpusched_env.agents.training.trainer import game_training_of
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import gather
-from gpusched_env.games.task_queues.agents.config import FormTraining
-from gpusched_env.games.task_queues.agents.learned import LearnedForms
-from gpusched_env.games.task_queues.agents.rule import SHAPES
+from gpusched_env.games.task_queues.agents.rule import SHAPES, LearnedForms
+from gpusched_env.games.task_queues.agents.trainer import FormTraining
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import FORMS
 from gpusched_env.games.task_queues.session import run_tasks_of
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Progress
+    from gpusched_env.agents.training.validation import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -67,7 +66,7 @@ def test_it_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> Non
 
 
 def test_a_stopped_search_goes_on_exactly(whole: tuple[Trained, Path], tmp_path: Path) -> None:
-    def stop(progress: Progress) -> bool:
+    def stop(progress: TrainingProgress) -> bool:
         return progress.timesteps < 48
 
     assert train(small(), tmp_path / "cut", watch=stop).stopped
@@ -99,7 +98,7 @@ def test_settings_are_checked() -> None:
 
 def test_the_fit_finds_what_depends_on_the_graph() -> None:
     """Large searches are quickest in form 5, small ones in form 16: the next to the usual one costs twice as much."""
-    from gpusched_env.games.task_queues.training import Tried, fitted
+    from gpusched_env.games.task_queues.training import FormTrial, fitted
 
     rng = np.random.default_rng(0)
     tried = []
@@ -107,7 +106,7 @@ def test_the_fit_finds_what_depends_on_the_graph() -> None:
         terms = np.array([1.0, rng.choice([-1.0, 1.0]), rng.normal(), rng.normal()], np.float32)
         costs = np.full(len(FORMS), 2.0)
         costs[5 if terms[1] > 0.0 else 16] = 1.0
-        tried.append(Tried(0, terms, costs))
+        tried.append(FormTrial(0, terms, costs))
     value, excess = fitted(tried, sharpness=3.0, penalty=0.01, steps=500)
     assert excess == 0.0
     assert (value[1:] == 0.0).all(), "of other applications there is nothing to learn"

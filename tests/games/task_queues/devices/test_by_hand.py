@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpusched_env.errors import DeadlockError
 from gpusched_env.games.task_queues.device import TaskDevice
-from gpusched_env.games.task_queues.form import Form
+from gpusched_env.games.task_queues.problem import Form
 from tests.games.task_queues.devices.toys import PS, events, graph, run, toy
 from tests.refusals import refused
 

@@ -13,10 +13,8 @@ from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
 from gpusched_env.games.task_queues.baselines.registry import TASK_SCHEDULERS
 from gpusched_env.games.task_queues.device import TaskDevice
 from gpusched_env.games.task_queues.devices import make_task_device
-from gpusched_env.games.task_queues.form import Form
-from gpusched_env.games.task_queues.problem import TaskProblem
-from gpusched_env.games.task_queues.session import run_tasks_of
-from gpusched_env.games.task_queues.tuning import run_tuned
+from gpusched_env.games.task_queues.problem import Form, TaskProblem
+from gpusched_env.games.task_queues.session import run_tasks_of, run_tuned
 from gpusched_env.workload.graphs import kronecker
 from tests.games.task_queues.devices.toys import TOY, graph, networkx_graph, run, toy
 from tests.refusals import refused

@@ -8,10 +8,9 @@ import pytest
 
 from gpusched_env.errors import DeadlockError
 from gpusched_env.games.task_queues.device import TaskDevice
-from gpusched_env.games.task_queues.form import Form
 from gpusched_env.games.task_queues.hardware.links import TaskLink
-from gpusched_env.games.task_queues.problem import TaskProblem
-from gpusched_env.games.task_queues.results import fault_of
+from gpusched_env.games.task_queues.problem import Form, TaskProblem
+from gpusched_env.games.task_queues.session import fault_of
 from gpusched_env.workload.graphs import kronecker
 from tests.games.task_queues.devices.toys import BATCHES, PS, PUSH, TOY, events, graph, networkx_graph, run, toy
 from tests.refusals import refused

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from gpusched_env.games.task_queues.device import TaskDevice
-from gpusched_env.games.task_queues.form import Form
+from gpusched_env.games.task_queues.device import Event, TaskDevice
 from gpusched_env.games.task_queues.hardware.links import TaskLink
 from gpusched_env.games.task_queues.hardware.machine import TaskMachine
-from gpusched_env.games.task_queues.problem import TaskProblem
-from gpusched_env.games.task_queues.timeline import Event
+from gpusched_env.games.task_queues.problem import Form, TaskProblem
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.graphs import Graph, simple_graph
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from gpusched_env.games.task_queues.agents.rule import SHAPES
-from gpusched_env.games.task_queues.baselines.by_application import ByApplication
+from gpusched_env.games.task_queues.baselines.forms import ByApplication
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import FORMS, RANDOM
-from gpusched_env.games.task_queues.form import QUICK
 from gpusched_env.games.task_queues.papers import task_queue_agent as page
+from gpusched_env.games.task_queues.problem import BEST_FORM_OF_APPLICATION
 from gpusched_env.games.task_queues.session import run_tasks_of
 from gpusched_env.games.task_queues.suite import random_task_problem
 
@@ -27,11 +27,11 @@ def invented() -> page.Paper:
         application, degree = ("bfs", "colouring")[number % 2], 1.0 + number % 40
         if isinstance(each, page.EveryForm):
             costs = [1.0] * (2 * len(FORMS))
-            costs[QUICKEST] = 0.5 if each.seed in page.TUNED else 0.8
-            costs[QUICKEST + 1] = 0.9 if each.seed in page.TUNED else 0.6
-            runs[each] = page.Took(application, degree, tuple(costs))
+            costs[QUICKEST] = 0.5 if each.seed in page.TUNING_SEEDS else 0.8
+            costs[QUICKEST + 1] = 0.9 if each.seed in page.TUNING_SEEDS else 0.6
+            runs[each] = page.FormCosts(application, degree, tuple(costs))
         else:
-            runs[each] = page.Took(application, degree, (0.32 if isinstance(each, page.ByAgent) else 0.55,))
+            runs[each] = page.FormCosts(application, degree, (0.32 if isinstance(each, page.ByAgent) else 0.55,))
     return page.Paper(runs)
 
 
@@ -63,7 +63,7 @@ def test_the_guideline_goes_by_the_degree() -> None:
 @pytest.mark.parametrize("seed", [0, 3, 8])
 def test_an_early_form_is_the_scheduler_that_has_one(seed: int) -> None:
     problem = random_task_problem(seed)
-    form = QUICK[problem.application]
+    form = BEST_FORM_OF_APPLICATION[problem.application]
     times = [
         run_tasks_of(ByApplication(ends=early), problem, make_task_device("compiled")).time_us
         for early in (False, True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpusched_env.games.task_queues.workload.graphs import hubs, mesh, road, web
+from gpusched_env.games.task_queues.suite import hubs, mesh, road, web
 from gpusched_env.workload.graphs import Graph
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.games.child_launches.hardware.warps import clock_now, demand, stretch, time_of
+from gpusched_env.games.child_launches.hardware.warp_machine import clock_now, demand, stretch, time_of
 
 NEVER = 1 << 62
 

@@ -7,11 +7,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.games.child_launches.device import NO_LIMIT
+from gpusched_env.games.child_launches.device import LAUNCH, NO_LIMIT, REQUEST, TOTALS
 from gpusched_env.games.child_launches.monitors import MONITOR, WINDOW_CYCLES
 from gpusched_env.games.child_launches.problem import LaunchProblem
-from gpusched_env.games.child_launches.timeline import LAUNCH, TOTALS
-from gpusched_env.games.child_launches.view import REQUEST
 from gpusched_env.hardware.occupancy import WARP_THREADS
 
 Table = NDArray[np.void]

@@ -1,15 +1,59 @@
-"""Turns of a warp: its lanes come to their next requests, launch children or do the work themselves."""
+"""Turns of a warp: its lanes come to their next requests, launch children or do the work themselves.
+
+Warps that stall in a launch call are in a binary heap, by time, then by the order in which they began.
+"""
 
 from __future__ import annotations
 
 from gpusched_env.compiling import called
 from gpusched_env.games.child_launches import monitors
 from gpusched_env.games.child_launches.device import NO_LIMIT
-from gpusched_env.games.child_launches.devices.compiled.ends import warps_end
-from gpusched_env.games.child_launches.devices.compiled.queues import enter, join, new_grid
+from gpusched_env.games.child_launches.devices.compiled.queues import enqueue_children, join_launch, new_grid, warps_end
 from gpusched_env.games.child_launches.devices.compiled.sms import begin_phase
-from gpusched_env.games.child_launches.devices.compiled.stalls import push_stall
-from gpusched_env.games.child_launches.hardware.warps import cycles_to_ps
+from gpusched_env.games.child_launches.hardware.warp_machine import cycles_to_ps
+
+
+@called
+def push_stall(state, end_ps, warps):
+    """``warps`` stalls until ``end_ps``."""
+    core, heap = state.core[0], state.stall_ends
+    at = core.stalls
+    core.stalls += 1
+    core.serial += 1
+    serial = core.serial
+    while at > 0:
+        above = (at - 1) // 2
+        if heap[above, 0] <= end_ps:
+            break
+        heap[at, 0], heap[at, 1], heap[at, 2] = heap[above, 0], heap[above, 1], heap[above, 2]
+        at = above
+    heap[at, 0], heap[at, 1], heap[at, 2] = end_ps, serial, warps
+
+
+@called
+def pop_stall(state):
+    """The warp whose stall ends first; it is taken out."""
+    core, heap = state.core[0], state.stall_ends
+    first = heap[0, 2]
+    core.stalls -= 1
+    last = core.stalls
+    end_ps, serial, warps = heap[last, 0], heap[last, 1], heap[last, 2]
+    at = 0
+    while 2 * at + 1 < last:
+        below = 2 * at + 1
+        if below + 1 < last and _before(heap, below + 1, below):
+            below += 1
+        if not (heap[below, 0] < end_ps or (heap[below, 0] == end_ps and heap[below, 1] < serial)):
+            break
+        heap[at, 0], heap[at, 1], heap[at, 2] = heap[below, 0], heap[below, 1], heap[below, 2]
+        at = below
+    heap[at, 0], heap[at, 1], heap[at, 2] = end_ps, serial, warps
+    return first
+
+
+@called
+def _before(heap, one, other):
+    return heap[one, 0] < heap[other, 0] or (heap[one, 0] == heap[other, 0] and heap[one, 1] < heap[other, 1])
 
 
 @called
@@ -58,7 +102,7 @@ def answer(state, spawn):
 @called
 def stall_over(state, warps):
     """A launch call is over; ``True``: a request waits for a decision."""
-    enter(state, warps)
+    enqueue_children(state, warps)
     if _serial_loop(state, warps):
         return False
     return next_turn(state, warps)
@@ -144,7 +188,7 @@ def _spawn(state, warps, request):
         state, state.first_child[request], state.iterations[request], state.items[request], blocks, row.block, request
     )
     if state.rules[0].aggregated and row.spawned > 0:
-        join(state, state.spawned[warps, 0], state.spawned[warps, row.spawned - 1], number)
+        join_launch(state, state.spawned[warps, 0], state.spawned[warps, row.spawned - 1], number)
     state.spawned[warps, row.spawned] = number
     row.spawned += 1
     state.monitor[0].inside += blocks
@@ -180,7 +224,7 @@ def _stall(state, warps):
     if stall_ps > 0:
         push_stall(state, state.core[0].now_ps + stall_ps, warps)
         return True
-    enter(state, warps)
+    enqueue_children(state, warps)
     return False
 
 

@@ -10,7 +10,7 @@ What the paper does not give is fixed as follows, for all benchmarks alike unles
   from its Table I and Kepler's data; launches from its Table II. That a kernel with nothing to do holds
   its hardware queue for about 4,000 cycles was found from benchmarks that are bound by the queues, so their bars are
   not independent of it.
-* *An iteration*, per application ([loops](../gpusched_env/games/child_launches/workload/bodies.py)): instructions,
+* *An iteration*, per application ([loops](../gpusched_env/games/child_launches/workload/launches.py)): instructions,
   chained loads and lines of memory are counted from the loop's source; hit rates are the paper's (Figure 17).
 * *Inputs*, by what the paper's figures show of their structure, never by a speed-up: launches of Figure 18, occupancies
   of Figure 16 with the program's own threshold, and those with few launches of some.
@@ -40,14 +40,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.bars import bars_svg
-from gpusched_env.games.child_launches.papers.spawn.figures import Figures
-from gpusched_env.games.child_launches.papers.spawn.outcome import outcome
+from gpusched_env.experiments.lib.pages import bars_svg
+from gpusched_env.games.child_launches.papers.spawn.figures import SpawnFigures, outcome
 from gpusched_env.games.child_launches.papers.spawn.runs import BARS
 from gpusched_env.games.child_launches.papers.spawn.tables import all_tables
 
 
-class Paper(Figures):
+class Paper(SpawnFigures):
     """Speed-ups over flat programs, and what they depend on."""
 
     name = "spawn"

@@ -8,10 +8,17 @@ import numpy as np
 
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.verdicts import VERDICTS
-from gpusched_env.games.child_launches.experiments.changes import Change
-from gpusched_env.games.child_launches.measure.prediction import OnGpu, prediction_table
-from gpusched_env.games.child_launches.papers.spawn.figures import Figures, geometric_mean
-from gpusched_env.games.child_launches.papers.spawn.maps import FEW, maps_of
+from gpusched_env.games.child_launches.measure.prediction import PredictedApplication, prediction_table
+from gpusched_env.games.child_launches.papers.spawn.figures import (
+    CLOSE,
+    MEANS,
+    OCCUPANCY_USED,
+    SpawnFigures,
+    bar_errors,
+    geometric_mean,
+    optima,
+    sweep_errors,
+)
 from gpusched_env.games.child_launches.papers.spawn.runs import (
     AGGREGATION,
     BARS,
@@ -19,25 +26,20 @@ from gpusched_env.games.child_launches.papers.spawn.runs import (
     DP,
     DTBL,
     FLAT,
+    MAPPED_BENCHMARKS,
     MECHANISMS,
     OFFLINE,
     SENSITIVITY,
     SHARE,
     SPAWN,
     TODAY,
+    Change,
     SpawnRun,
-)
-from gpusched_env.games.child_launches.papers.spawn.scores import (
-    CLOSE,
-    MEANS,
-    OCCUPANCY_USED,
-    bar_errors,
-    optima,
-    sweep_errors,
+    maps_of,
 )
 
 
-def all_tables(figures: Figures) -> list[Table]:
+def all_tables(figures: SpawnFigures) -> list[Table]:
     """In the order of the page."""
     return [
         score_table(figures),
@@ -51,11 +53,11 @@ def all_tables(figures: Figures) -> list[Table]:
         structure_table(figures),
         map_table(figures),
         today_table(figures),
-        prediction_table(figures.of(OnGpu)),
+        prediction_table(figures.of(PredictedApplication)),
     ]
 
 
-def score_table(figures: Figures) -> Table:
+def score_table(figures: SpawnFigures) -> Table:
     """What is judged."""
     rows = [
         (
@@ -77,7 +79,7 @@ def score_table(figures: Figures) -> Table:
     return Table("What is judged", heads, rows, note)
 
 
-def error_table(figures: Figures) -> Table:
+def error_table(figures: SpawnFigures) -> Table:
     """Of every bar."""
     errors = bar_errors(figures.bars(""), figures.theirs)
     rows = [(name, *(f"{errors.loc[name, bar]:+z.0%}" for bar in BARS)) for name in figures.published]
@@ -87,7 +89,7 @@ def error_table(figures: Figures) -> Table:
     return Table("Error of each bar", ("benchmark", *BARS.values()), rows, note)
 
 
-def speedup_table(figures: Figures) -> Table:
+def speedup_table(figures: SpawnFigures) -> Table:
     """Figure 15, and DTBL of Figure 21."""
     bars, found = figures.bars(""), figures.speedups.loc[""]
     rows = []
@@ -106,7 +108,7 @@ def speedup_table(figures: Figures) -> Table:
     )
 
 
-def launch_table(figures: Figures) -> Table:
+def launch_table(figures: SpawnFigures) -> Table:
     """Figures 16 and 18."""
     runs = figures.to_frame(SpawnRun)
     runs = runs[runs.variation == ""].set_index(["benchmark", "scheduler"])
@@ -129,7 +131,7 @@ def launch_table(figures: Figures) -> Table:
     return Table("Child kernels and occupancy", ("benchmark", *heads), rows, note)
 
 
-def offload_table(figures: Figures) -> Table:
+def offload_table(figures: SpawnFigures) -> Table:
     """Figure 5."""
     sweep = figures.offload()
     found, errors = optima(sweep), sweep_errors(sweep)
@@ -148,7 +150,7 @@ def offload_table(figures: Figures) -> Table:
     )
 
 
-def choice_table(figures: Figures) -> Table:
+def choice_table(figures: SpawnFigures) -> Table:
     """What the paper leaves open: what it is worth, and the launches that the defaults were chosen by."""
     found, rows = figures.speedups.loc[""], []
     for what, spec in {"as shipped": SPAWN, **CHOICES}.items():
@@ -162,7 +164,7 @@ def choice_table(figures: Figures) -> Table:
     return Table("SPAWN's open choices", heads, rows, note)
 
 
-def variation_table(figures: Figures, title: str, variations: Mapping[str, Change]) -> Table:
+def variation_table(figures: SpawnFigures, title: str, variations: Mapping[str, Change]) -> Table:
     """Means, errors of bars and rank correlations by variation."""
     rows = []
     for of in ("", *variations):
@@ -180,7 +182,7 @@ def variation_table(figures: Figures, title: str, variations: Mapping[str, Chang
     return Table(title, ("", *heads), rows, "Fewer thresholds are tried than above. *Error*: mean error of the bars.")
 
 
-def structure_table(figures: Figures) -> Table:
+def structure_table(figures: SpawnFigures) -> Table:
     """Figures 7 and 8."""
     blocks, rows = figures.blocks(), []
     for name, (own, theirs) in figures.queues().items():
@@ -197,10 +199,10 @@ def structure_table(figures: Figures) -> Table:
     return Table("Blocks and queues of children", heads, rows, note)
 
 
-def map_table(figures: Figures) -> Table:
+def map_table(figures: SpawnFigures) -> Table:
     """Maps of threads to work: what could choose one, and the speed-ups, by which none is chosen."""
     runs, rows = figures.of(SpawnRun), []
-    for name, few in FEW.items():
+    for name, few in MAPPED_BENCHMARKS.items():
         if name not in figures.published:
             continue
         theirs, schemes = figures.published[name], {"dp": DP, "offline": SHARE + few, "spawn": SPAWN}
@@ -221,7 +223,7 @@ def map_table(figures: Figures) -> Table:
     return Table("Maps of threads to work", ("benchmark", "map", *bars), rows, note)
 
 
-def today_table(figures: Figures) -> Table:
+def today_table(figures: SpawnFigures) -> Table:
     """The same on a GPU of today."""
     bars, runs = figures.bars(TODAY), figures.to_frame(SpawnRun)
     children = runs[(runs.variation == TODAY) & (runs.scheduler == SPAWN)].set_index("benchmark")["children"]

@@ -7,13 +7,20 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import DeadlockError, InputError
 from gpusched_env.games.task_queues.applications import Data
-from gpusched_env.games.task_queues.device import FOREVER, check_form, early_text, link_text, overflow_text, vote_text
+from gpusched_env.games.task_queues.device import (
+    FOREVER,
+    QUEUE,
+    Event,
+    check_form,
+    early_text,
+    link_text,
+    overflow_text,
+    vote_text,
+)
 from gpusched_env.games.task_queues.devices.compiled.loop import OVER, OVERFLOW, PAUSED, STUCK, launch, leave, proceed
 from gpusched_env.games.task_queues.devices.compiled.state import NEVER, TaskState, new_state, with_form
-from gpusched_env.games.task_queues.form import Form
-from gpusched_env.games.task_queues.problem import TaskProblem
-from gpusched_env.games.task_queues.timeline import QUEUE, Event
-from gpusched_env.scheduling.one_thread import OneThread, alone
+from gpusched_env.games.task_queues.problem import Form, TaskProblem
+from gpusched_env.scheduling.guards import OneThread, one_thread_at_a_time
 
 
 class CompiledTaskDevice(OneThread):
@@ -25,7 +32,7 @@ class CompiledTaskDevice(OneThread):
     finished = True
     _next_form: Form | None = None
 
-    @alone
+    @one_thread_at_a_time
     def begin(self, problem: TaskProblem, form: Form) -> None:
         check_form(problem, form)
         self.problem, self.finished = problem, False
@@ -37,7 +44,7 @@ class CompiledTaskDevice(OneThread):
         self.state = with_form(self.problem, form, self.state)
         launch(self.state, at_ps)
 
-    @alone
+    @one_thread_at_a_time
     def advance(self, until_ps: int = FOREVER) -> bool:
         while not self.finished:
             status = proceed(self.state, until_ps)
@@ -55,7 +62,7 @@ class CompiledTaskDevice(OneThread):
             self._form_over()
         return self.finished
 
-    @alone
+    @one_thread_at_a_time
     def change(self, form: Form) -> None:
         if self.finished:
             raise InputError("change: the application has finished")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpusched_env.compiling import called
+from gpusched_env.games.task_queues.device import Event
 from gpusched_env.games.task_queues.devices.compiled.events import never, note
 from gpusched_env.games.task_queues.devices.compiled.state import NEVER, UNSET
 from gpusched_env.games.task_queues.devices.compiled.steps import begin_step
-from gpusched_env.games.task_queues.form import STREAMS
-from gpusched_env.games.task_queues.timeline import Event
+from gpusched_env.games.task_queues.problem import STREAMS
 
 COPY = int(Event.COPY)
 LAUNCH = int(Event.LAUNCH)
@@ -40,7 +40,7 @@ def plan_hosts(state):
 
 
 @called
-def all_read(state, at_ps):
+def schedule_copies(state, at_ps):
     """All hosts take their next copy at a time."""
     for gpu in range(state.hosts.size):
         state.hosts[gpu].read_ps = at_ps
@@ -77,7 +77,7 @@ def all_arrived(state):
     if not _all_rest(state):
         return False
     if rules.synchronous:
-        all_read(state, core.now_ps + rules.sync_ps + rules.copy_ps)
+        schedule_copies(state, core.now_ps + rules.sync_ps + rules.copy_ps)
         return False
     return core.live == 0
 

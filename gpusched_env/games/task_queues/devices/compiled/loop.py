@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from gpusched_env.compiling import cached
+from gpusched_env.games.task_queues.device import Event
 from gpusched_env.games.task_queues.devices.compiled.events import WORK, first_worker, note, set_due
-from gpusched_env.games.task_queues.devices.compiled.kernels import act_of_host, all_arrived, all_read, block_over
-from gpusched_env.games.task_queues.devices.compiled.links import act_of_link
+from gpusched_env.games.task_queues.devices.compiled.kernels import (
+    act_of_host,
+    all_arrived,
+    block_over,
+    schedule_copies,
+)
 from gpusched_env.games.task_queues.devices.compiled.state import COMING, LOOKING, NEVER, PARKED, ROUND
-from gpusched_env.games.task_queues.devices.compiled.steps import act, next_round
-from gpusched_env.games.task_queues.devices.compiled.workers import grab, publish, step_over, take, wake_all
-from gpusched_env.games.task_queues.timeline import Event
+from gpusched_env.games.task_queues.devices.compiled.steps import end_round, next_round
+from gpusched_env.games.task_queues.devices.compiled.workers import (
+    act_of_link,
+    grab_segment,
+    look_at_queue,
+    publish,
+    step_over,
+    wake_all,
+)
 
 PAUSED: Final = 0
 OVER: Final = 1
@@ -33,7 +44,7 @@ def launch(state, at_ps):
                 state.workers[number].next = COMING
                 set_due(state, number, at_ps + rules.host_launch_ps + rules.launch_ps, WORK)
     else:
-        all_read(state, at_ps + rules.copy_ps)
+        schedule_copies(state, at_ps + rules.copy_ps)
 
 
 @cached()
@@ -68,13 +79,13 @@ def proceed(state, until_ps):
             worker = state.workers[number]
             over = False
             if worker.next == LOOKING or worker.next == PARKED:
-                over = take(state, number)
+                over = look_at_queue(state, number)
             elif worker.next == COMING:
-                grab(state, number, next_ps)
+                grab_segment(state, number, next_ps)
             else:
                 ready_ps = next_ps
                 if worker.next == ROUND:
-                    if not act(state, number):
+                    if not end_round(state, number):
                         return OVERFLOW
                     if worker.next != ROUND:
                         continue

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.games.task_queues.applications import Data
-from gpusched_env.games.task_queues.form import MOST_FETCH, Form
-from gpusched_env.games.task_queues.problem import TaskProblem
-from gpusched_env.games.task_queues.timeline import LOG, QUEUE, TOTALS
+from gpusched_env.games.task_queues.device import LOG, QUEUE, TOTALS
+from gpusched_env.games.task_queues.problem import MOST_FETCH, Form, TaskProblem
 
 NEVER: Final = 1 << 60
 """Times behind the end of all runs, ps."""

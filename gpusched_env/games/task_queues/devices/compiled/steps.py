@@ -1,13 +1,26 @@
-"""Steps of workers: rounds of slots, what tasks do in them, and pushes."""
+"""Steps of workers: rounds of slots, what tasks do in them, pushes, and what is sent to other GPUs:
+
+at once, or into queues from which a communication kernel sends.
+"""
 
 from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
-from gpusched_env.games.task_queues.applications import COLOURING, look, offer, pop, settle, vertex_of, visit, warn
+from gpusched_env.games.task_queues.applications import (
+    COLOURING,
+    begin_task,
+    inspect_neighbours,
+    requeue_conflict,
+    value_to_send,
+    vertex_of,
+    visit,
+    write_colour,
+)
+from gpusched_env.games.task_queues.device import Event
 from gpusched_env.games.task_queues.devices.compiled.events import WORK, note, set_due
-from gpusched_env.games.task_queues.devices.compiled.sending import put, send
-from gpusched_env.games.task_queues.devices.compiled.state import ROUND, WRITING
-from gpusched_env.games.task_queues.hardware.laws import (
+from gpusched_env.games.task_queues.devices.compiled.state import NEVER, ROUND, WRITING
+from gpusched_env.games.task_queues.hardware.links import looked_at, sent_at
+from gpusched_env.games.task_queues.hardware.machine import (
     SLOT_EDGES,
     edges_in_round,
     moved_ps,
@@ -15,7 +28,111 @@ from gpusched_env.games.task_queues.hardware.laws import (
     served,
     slots_of,
 )
-from gpusched_env.games.task_queues.timeline import Event
+
+SEND = int(Event.SEND)
+
+
+@called
+def message_of(state, link, number):
+    """The row of a message."""
+    places = state.rules[0].link_places
+    return state.mail[link * places + number % places]
+
+
+@called
+def stage_task(state, link, vertex, value):
+    """A task of the present round, for another GPU; those for which there is no room are counted only."""
+    row, places = state.links[link], state.rules[0].link_places
+    at = row.next + row.new
+    if at - row.first < places:
+        mail = state.mail[link * places + at % places]
+        mail.vertex = vertex
+        mail.value = value
+    row.new += 1
+
+
+@called
+def send(state, number, through_ps):
+    """What the round has put goes over the links: when the answers are there, at ``through_ps`` or later, and how many
+    tasks went into aggregation queues."""
+    core, rules, worker = state.core[0], state.rules[0], state.workers[number]
+    collected = 0
+    worker.improved = 0
+    for owner in range(rules.gpus):
+        link = worker.gpu * rules.gpus + owner
+        row = state.links[link]
+        new = row.new
+        if new == 0:
+            continue
+        row.new = 0
+        note(state, SEND, number, owner, new)
+        if row.next + new - row.first > rules.link_places:
+            core.failed_link = link
+            break
+        state.totals[0].sent += new
+        state.totals[0].flying += new
+        if rules.batch == 0:
+            row.next += new
+            depart(state, link, new, number)
+            through_ps = max(through_ps, row.free_ps + rules.answer_ps)
+        else:
+            if row.waiting == 0:
+                row.first_look_ps = looked_at(rules.look_ps, core.now_ps)
+            row.next += new
+            row.waiting += new
+            plan_batch(state, link, core.now_ps)
+            collected += new
+    plan_links(state)
+    return through_ps, collected
+
+
+@called
+def depart(state, link, count, number):
+    """The next ``count`` tasks go over a link, behind those before them."""
+    core, rules, row = state.core[0], state.rules[0], state.links[link]
+    row.free_ps = served(row.free_ps, core.now_ps, moved_ps(count, rules.task_ps))
+    message = message_of(state, link, row.departed)
+    message.lands_ps = row.free_ps + rules.lands_ps
+    message.announced_ps = row.free_ps + rules.announced_ps
+    message.first = row.next - row.waiting - count
+    message.count = count
+    message.worker = number
+    row.departed += 1
+    state.totals[0].sendings += 1
+
+
+@called
+def plan_batch(state, link, now_ps):
+    """When the communication kernel sends from an aggregation queue next."""
+    rules, row = state.rules[0], state.links[link]
+    row.send_ps = NEVER
+    if row.waiting > 0:
+        row.send_ps = sent_at(rules.look_ps, row.first_look_ps, now_ps, row.waiting, rules.batch, rules.wait)
+
+
+@called
+def next_of_link(state, link):
+    """When something happens on a link next."""
+    row = state.links[link]
+    when_ps = row.send_ps
+    if row.landed < row.departed:
+        when_ps = min(when_ps, message_of(state, link, row.landed).lands_ps)
+    if row.announced < row.landed:
+        when_ps = min(when_ps, message_of(state, link, row.announced).announced_ps)
+    return when_ps
+
+
+@called
+def plan_links(state):
+    """When something happens on a link next, and on which; of several the first."""
+    core = state.core[0]
+    core.link_ps = NEVER
+    for link in range(state.links.size):
+        when_ps = next_of_link(state, link)
+        if when_ps < core.link_ps:
+            core.link_ps = when_ps
+            core.link = link
+
 
 STEP = int(Event.STEP)
 RESERVE = int(Event.RESERVE)
@@ -32,7 +149,7 @@ def begin_step(state, number, count):
     for i in range(count):
         task = state.items[worker.queue, worker.index + i]
         vertex = vertex_of(task)
-        depth, share = pop(rules.kind, data, rules.damping, task)
+        depth, share = begin_task(rules.kind, data, rules.damping, task)
         state.held[number, i] = depth + share
         state.edges_before[number, i] = edges
         edges += max(1, data.first[vertex + 1] - data.first[vertex])
@@ -64,10 +181,10 @@ def begin_round(state, number, ready_ps):
         if rules.block:
             for i in range(worker.count):
                 if _ends_here(state, number, worker, i):
-                    state.held[number, i] = look(state.data, state.items[worker.queue, worker.index + i])
+                    state.held[number, i] = inspect_neighbours(state.data, state.items[worker.queue, worker.index + i])
         elif _is_last_slot(state, number, worker):
             task = state.items[worker.queue, worker.index + worker.task]
-            state.held[number, worker.task] = look(state.data, task)
+            state.held[number, worker.task] = inspect_neighbours(state.data, task)
     host.memory_free_ps = served(host.memory_free_ps, core.now_ps, moved_ps(edges, host.ps_per_edge))
     end_ps = ready_ps + rules.slot_ps
     if opens:
@@ -93,7 +210,7 @@ def _is_last_slot(state, number, worker):
 
 
 @called
-def act(state, number):
+def end_round(state, number):
     """The end of a round: tasks write. Whether the queues had room for what they push."""
     rules, worker = state.rules[0], state.workers[number]
     state.counters[2 * worker.gpu].new = 0
@@ -171,22 +288,22 @@ def _visit_apart(state, number, queue, depth, share, low, high):
             if task != 0:
                 _append(state, queue, task)
         else:
-            value = offer(rules.kind, data, rules.epsilon, gpu, depth, share, other)
+            value = value_to_send(rules.kind, data, rules.epsilon, gpu, depth, share, other)
             if value >= 0.0:
-                put(state, gpu * rules.gpus + owner, other, value)
+                stage_task(state, gpu * rules.gpus + owner, other, value)
 
 
 @called
 def _colour(state, number, i):
     worker, data = state.workers[number], state.data
     task, looked = state.items[worker.queue, worker.index + i], int(state.held[number, i])
-    pushed = settle(data, task, looked)
+    pushed = write_colour(data, task, looked)
     if pushed != 0:
         _append(state, 0, pushed)
     if task < 0 and looked == 0:
         vertex = vertex_of(task)
         for edge in range(data.first[vertex], data.first[vertex + 1]):
-            pushed = warn(data, vertex, data.neighbour[edge])
+            pushed = requeue_conflict(data, vertex, data.neighbour[edge])
             if pushed != 0:
                 _append(state, 0, pushed)
 

@@ -29,14 +29,12 @@ from typing import Any, Final
 
 from gpusched_env.display.table import Table
 from gpusched_env.errors import DeadlockError
-from gpusched_env.experiments.lib.judged import Simulation
-from gpusched_env.experiments.lib.verdicts import Target, record, table_of, targets_table
+from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, table_of, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.task_queues.devices import make_task_device
-from gpusched_env.games.task_queues.form import Form
 from gpusched_env.games.task_queues.hardware.machine import V100
 from gpusched_env.games.task_queues.papers.atos import several
-from gpusched_env.games.task_queues.papers.atos.graphs import (
+from gpusched_env.games.task_queues.papers.atos.several import (
     HOLLYWOOD,
     HUBS,
     MESH,
@@ -48,14 +46,14 @@ from gpusched_env.games.task_queues.papers.atos.graphs import (
     SOCIAL,
     WEB,
     WHOLE,
+    OnGpus,
+    SeveralGpus,
     graph,
     overwork_of,
     problem_on,
 )
-from gpusched_env.games.task_queues.papers.atos.several import OnGpus, SeveralGpus
-from gpusched_env.games.task_queues.problem import Application, TaskProblem
-from gpusched_env.games.task_queues.results import fault_of
-from gpusched_env.games.task_queues.tuning import run_tuned
+from gpusched_env.games.task_queues.problem import Application, Form, TaskProblem
+from gpusched_env.games.task_queues.session import fault_of, run_tuned
 
 STAND_FOR: Final = {ROAD: "road_usa", HOLLYWOOD: "hollywood-2009", SOCIAL: "soc-LiveJournal1", WEB: "indochina-2004"}
 OTHERS: Final = {
@@ -313,7 +311,7 @@ class Paper(Reproduction):
 
     def data(self) -> dict[str, Any]:
         runs = [{**asdict(cell), **asdict(found)} for cell, found in self.of(OnGraph).items()]
-        checks = [record(check) for check in self.checks()]
+        checks = [as_row(check) for check in self.checks()]
         return {"checks": checks, "runs": runs, "several_gpus": self.several.data()}
 
 

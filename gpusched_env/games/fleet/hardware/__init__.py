@@ -1,1 +1,0 @@
-"""Laws of jobs that share one GPU of a fleet."""

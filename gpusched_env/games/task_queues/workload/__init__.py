@@ -1,1 +1,0 @@
-"""Graphs for queues of tasks: by class, and from files."""
