@@ -18,7 +18,57 @@ from typing import Final
 _CHILD_LAUNCHES: Final = "gpusched_env.games.child_launches"
 _FLEET: Final = "gpusched_env.games.fleet"
 _TASK_QUEUES: Final = "gpusched_env.games.task_queues"
+_JOINED: Final = {
+    "gpusched_env.agents.exported": "actor forward untrained",
+    "gpusched_env.agents.learned": "acting",
+    "gpusched_env.agents.model_file": "export",
+    "gpusched_env.agents.policies.new_columns": "unseen",
+    "gpusched_env.agents.policies.slots": "tables slot_network",
+    "gpusched_env.agents.policy_file": "game_policy",
+    "gpusched_env.agents.rollout": "player",
+    "gpusched_env.agents.shared_memory.learned": "rule playing",
+    "gpusched_env.agents.shipped": "origin",
+    "gpusched_env.agents.training.evolution": "rules",
+    "gpusched_env.agents.training.learning": "first_weights",
+    "gpusched_env.agents.training.trainer": "game_training",
+    "gpusched_env.devices.compiled.blocks": "rates",
+    "gpusched_env.devices.compiled.tiles": "forms",
+    "gpusched_env.devices.reference.blocks": "grid rates",
+    "gpusched_env.devices.reference.world": "clock",
+    "gpusched_env.envs.single": "wrappers",
+    "gpusched_env.envs.state": "replay",
+    "gpusched_env.experiments.report.tables": "best",
+    "gpusched_env.games.child_launches.agents.rule": "playing",
+    "gpusched_env.games.child_launches.device": "timeline view",
+    "gpusched_env.games.child_launches.hardware.warp_machine": "warps",
+    "gpusched_env.games.child_launches.problem": "transformations",
+    "gpusched_env.games.child_launches.workload.launches": "bodies",
+    "gpusched_env.games.fleet.agents.rule": "playing",
+    "gpusched_env.games.fleet.co_location": "rates",
+    "gpusched_env.games.fleet.device": "dispatcher",
+    "gpusched_env.games.fleet.workload.jobs": "generated",
+    "gpusched_env.games.task_queues.hardware.machine": "laws",
+    "gpusched_env.hardware.occupancy": "records",
+    "gpusched_env.planning.fluid": "in_order",
+    "gpusched_env.scenarios.launching": "window windowed",
+    "gpusched_env.scenarios.tenant_program": "stream",
+    "gpusched_env.scheduling.contract": "scheduler device",
+    "gpusched_env.scheduling.guards": "sealed",
+    "gpusched_env.scheduling.reward": "costs",
+    "gpusched_env.workload.host.states": "objects",
+    "gpusched_env.workload.host.threads": "rejecting",
+    "gpusched_env.workload.kernel": "profile",
+}
+"""Modules that became part of another one of the same package: their names by its path."""
 MOVED: Final = {
+    **{f"{path.rpartition('.')[0]}.{name}": path for path, names in _JOINED.items() for name in names.split()},
+    "gpusched_env.agents.knobs": "gpusched_env.agents.policies.knobs",
+    "gpusched_env.agents.pairs": "gpusched_env.agents.policies.pairs",
+    "gpusched_env.agents.release": "gpusched_env.agents.policies.release",
+    "gpusched_env.agents.rows": "gpusched_env.agents.policies.rule",
+    "gpusched_env.agents.rule": "gpusched_env.agents.policies.rule",
+    "gpusched_env.agents.serve": "gpusched_env.agents.policies.serve",
+    "gpusched_env.agents.slot_places": "gpusched_env.agents.policies.sizes",
     "gpusched_env.agents.dynamic_parallelism": f"{_CHILD_LAUNCHES}.agents",
     "gpusched_env.agents.fleet": f"{_FLEET}.agents",
     "gpusched_env.agents.task_queues": f"{_TASK_QUEUES}.agents",
@@ -28,7 +78,7 @@ MOVED: Final = {
     "gpusched_env.baselines.dynamic_parallelism": f"{_CHILD_LAUNCHES}.baselines",
     "gpusched_env.baselines.fleet": f"{_FLEET}.baselines",
     "gpusched_env.baselines.task_queues": f"{_TASK_QUEUES}.baselines",
-    "gpusched_env.data.fleet_rates": f"{_FLEET}.rates",
+    "gpusched_env.data.fleet_rates": f"{_FLEET}.co_location",
     "gpusched_env.devices.dynamic_parallelism": f"{_CHILD_LAUNCHES}.devices",
     "gpusched_env.devices.task_queues": f"{_TASK_QUEUES}.devices",
     "gpusched_env.dynamic_parallelism": _CHILD_LAUNCHES,
@@ -42,9 +92,9 @@ MOVED: Final = {
     "gpusched_env.experiments.measure.applications": f"{_CHILD_LAUNCHES}.measure.applications",
     "gpusched_env.experiments.measure.child_launches": f"{_CHILD_LAUNCHES}.measure.child_launches",
     "gpusched_env.experiments.measure.dynamic_parallelism": f"{_CHILD_LAUNCHES}.measure.program",
-    "gpusched_env.experiments.measure.overflow": f"{_CHILD_LAUNCHES}.measure.overflow",
+    "gpusched_env.experiments.measure.overflow": f"{_CHILD_LAUNCHES}.measure.child_launches",
     "gpusched_env.experiments.measure.prediction": f"{_CHILD_LAUNCHES}.measure.prediction",
-    "gpusched_env.experiments.measure.running": f"{_CHILD_LAUNCHES}.measure.running",
+    "gpusched_env.experiments.measure.running": f"{_CHILD_LAUNCHES}.measure.applications",
     "gpusched_env.experiments.papers.atos": f"{_TASK_QUEUES}.papers.atos",
     "gpusched_env.experiments.papers.fleet_agent": f"{_FLEET}.papers.fleet_agent",
     "gpusched_env.experiments.papers.fleet_blocks": f"{_FLEET}.papers.fleet_blocks",
@@ -54,19 +104,19 @@ MOVED: Final = {
     "gpusched_env.experiments.papers.task_queue_agent": f"{_TASK_QUEUES}.papers.task_queue_agent",
     "gpusched_env.experiments.task_queues": f"{_TASK_QUEUES}.experiments",
     "gpusched_env.fleet": _FLEET,
-    "gpusched_env.hardware.co_location": f"{_FLEET}.hardware.co_location",
-    "gpusched_env.hardware.launch_costs": f"{_CHILD_LAUNCHES}.hardware.launch_costs",
+    "gpusched_env.hardware.co_location": f"{_FLEET}.co_location",
+    "gpusched_env.hardware.launch_costs": f"{_CHILD_LAUNCHES}.hardware.warp_machine",
     "gpusched_env.hardware.task_links": f"{_TASK_QUEUES}.hardware.links",
     "gpusched_env.hardware.task_machine": f"{_TASK_QUEUES}.hardware.machine",
-    "gpusched_env.hardware.task_queues": f"{_TASK_QUEUES}.hardware.laws",
+    "gpusched_env.hardware.task_queues": f"{_TASK_QUEUES}.hardware.machine",
     "gpusched_env.hardware.warp_machine": f"{_CHILD_LAUNCHES}.hardware.warp_machine",
-    "gpusched_env.hardware.warps": f"{_CHILD_LAUNCHES}.hardware.warps",
+    "gpusched_env.hardware.warps": f"{_CHILD_LAUNCHES}.hardware.warp_machine",
     "gpusched_env.planning.co_location": f"{_FLEET}.co_location",
     "gpusched_env.task_queues": _TASK_QUEUES,
     "gpusched_env.workload.dynamic_parallelism": f"{_CHILD_LAUNCHES}.workload",
     "gpusched_env.workload.dynamic_parallelism.graphs": "gpusched_env.workload.graphs",
     "gpusched_env.workload.fleet": f"{_FLEET}.workload",
-    "gpusched_env.workload.task_queues": f"{_TASK_QUEUES}.workload",
+    "gpusched_env.workload.task_queues": f"{_TASK_QUEUES}.suite",
 }
 """New paths by old ones: of modules, or of packages with all below them that has no line of its own."""
 
@@ -76,7 +126,7 @@ def place_of(module: str) -> str:
     known, below = module, ""
     while known:
         if known in MOVED:
-            return f"{MOVED[known]}{below}"
+            return place_of(f"{MOVED[known]}{below}")
         known, _, name = known.rpartition(".")
         below = f".{name}{below}"
     return module

@@ -25,7 +25,7 @@ from gpusched_env.games.child_launches.problem import LaunchProblem, launch_prob
 from gpusched_env.games.child_launches.scheduler import run_application
 from gpusched_env.games.child_launches.workload.launches import Benchmark, BlockShape, ParentKernel, threads_with_loops
 from gpusched_env.games.fleet.baselines.packing import Packing
-from gpusched_env.games.fleet.device import VIEW_COLUMNS, Fleet, FleetView, Move, PlaceJob, run_fleet
+from gpusched_env.games.fleet.device import VIEW_COLUMNS, Fleet, FleetView, Move, Place, run_fleet
 from gpusched_env.games.fleet.environment.env import FleetEnv
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import TaskQueueEnv
@@ -371,8 +371,8 @@ def test_nonsense_is_refused_in_a_sentence(tmp_path: Path, device: str, value: A
 def test_nonsense_is_refused_in_a_sentence_in_the_other_games(value: Any) -> None:
     fleet = Fleet(fleet_problem(ASKED, TRAINED))
     fleet.reset()
-    fleet.apply(PlaceJob(0, 0))
-    for command in (PlaceJob(value, value), PlaceJob(1, value), Move(value, value), Move(0, value), value):
+    fleet.apply(Place(0, 0))
+    for command in (Place(value, value), Place(1, value), Move(value, value), Move(0, value), value):
         with pytest.raises(IllegalCommand, match=r"\A.+\Z"):
             fleet.apply(command)
     for name in ("strategy", "worker", "fetch", "threshold", "delta", "grid", "polls"):

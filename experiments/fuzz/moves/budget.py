@@ -45,4 +45,4 @@ class BudgetMove(CommandMove, frozen=True, kw_only=True, tag="budget"):
         return cls(core=core, events=events, always=dice.chance(0.5))
 
 
-BUDGET_MOVE = BudgetMove
+MOVE = BudgetMove

@@ -86,4 +86,4 @@ def _open(drawing: Drawing, view: View, pick: int) -> list[int]:
     return [drawing.own.index(stream) for stream in open_streams(row, view, drawing.problem)]
 
 
-LAUNCH_MOVE = LaunchMove
+MOVE = LaunchMove

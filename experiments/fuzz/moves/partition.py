@@ -37,4 +37,4 @@ class PartitionMove(CommandMove, frozen=True, kw_only=True, tag="partition"):
         return cls(tenant=drawing.dice.integer(-1, drawing.tenants), partition=drawing.any_partition())
 
 
-PARTITION_MOVE = PartitionMove
+MOVE = PartitionMove

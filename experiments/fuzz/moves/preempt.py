@@ -55,4 +55,4 @@ class PreemptMove(CommandMove, frozen=True, kw_only=True, tag="preempt"):
         return cls(among=among, pick=drawing.dice.integer(0, 7), mode=mode, partition=partition)
 
 
-PREEMPT_MOVE = PreemptMove
+MOVE = PreemptMove

@@ -47,4 +47,4 @@ class RejectMove(CommandMove, frozen=True, kw_only=True, tag="reject"):
         return cls(among=dice.pick(("all", "none")), pick=dice.integer(0, 7))
 
 
-REJECT_MOVE = RejectMove
+MOVE = RejectMove

@@ -43,4 +43,4 @@ class ReshapeMove(CommandMove, frozen=True, kw_only=True, tag="reshape"):
         return cls(among=among, pick=dice.integer(0, 7), form=dice.integer(-1, 3))
 
 
-RESHAPE_MOVE = ReshapeMove
+MOVE = ReshapeMove

@@ -86,4 +86,4 @@ def _policy(dice: Dice, among: Among, pick: int) -> SynchroniseMove:
     )
 
 
-SYNCHRONISE_MOVE = SynchroniseMove
+MOVE = SynchroniseMove

@@ -42,4 +42,4 @@ class ThrottleMove(CommandMove, frozen=True, kw_only=True, tag="throttle"):
         return cls(tenant=tenant, pause_us=dice.pick((None, -1.0, math.inf, 0.0, drawing.weights.wait_us, 1e15)))
 
 
-THROTTLE_MOVE = ThrottleMove
+MOVE = ThrottleMove

@@ -36,7 +36,7 @@ from gpusched_env.scheduling.showing import Builders, Showing, read_field
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceJob:
+class Place:
     """Put a job that waits on a GPU. Legal where its memory has room and there are clients left."""
 
     job: int
@@ -52,12 +52,12 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitForReport:
+class Wait:
     """Until the next report."""
 
 
-Command = PlaceJob | Move | WaitForReport
-WAIT: Final = WaitForReport()
+Command = Place | Move | Wait
+WAIT: Final = Wait()
 
 
 def plain_command(command: Command) -> Command:
@@ -67,7 +67,7 @@ def plain_command(command: Command) -> Command:
         IllegalCommand: it is no command, or its numbers are not whole.
     """
     kind = type(command)
-    if kind not in (PlaceJob, Move, WaitForReport):
+    if kind not in (Place, Move, Wait):
         raise IllegalCommand(f"{command!r} is no command of a fleet, which are Place, Move and Wait")
     return kind(**{name: whole_number(command, name, getattr(command, name)) for name in kind.__slots__})
 
@@ -216,7 +216,7 @@ class Fleet(OneThread):
             IllegalCommand: it is none, or not legal now; nothing has changed.
         """
         command = plain_command(command)
-        if isinstance(command, WaitForReport):
+        if isinstance(command, Wait):
             return self._view()
         self._check(command)
         self._showing.change()
@@ -245,7 +245,7 @@ class Fleet(OneThread):
         over = state.clock[NOW] >= problem.horizon_us or (state.gpu_of == FINISHED).all()
         return None if over else self._view()
 
-    def _check(self, command: PlaceJob | Move) -> None:
+    def _check(self, command: Place | Move) -> None:
         state, job, gpu = self.state, command.job, command.gpu
         if not 0 <= gpu < self.problem.gpus:
             raise IllegalCommand(f"{command}: the fleet has GPUs 0 to {self.problem.gpus - 1}")
@@ -254,7 +254,7 @@ class Fleet(OneThread):
         where = int(state.gpu_of[job])
         if where == FINISHED:
             raise IllegalCommand(f"{command}: job {job} has finished")
-        if isinstance(command, PlaceJob) and where != WAITS:
+        if isinstance(command, Place) and where != WAITS:
             raise IllegalCommand(f"{command}: job {job} is on GPU {where} and claims memory there; Move takes it off")
         if isinstance(command, Move) and where in (WAITS, gpu):
             raise IllegalCommand(f"{command}: job {job} is on {'no GPU yet' if where == WAITS else 'that GPU'}")
@@ -358,7 +358,7 @@ def run_fleet(
     for report in range(reports):
         if view is None:
             break
-        while not isinstance(command := dispatcher.decide(view), WaitForReport):
+        while not isinstance(command := dispatcher.decide(view), Wait):
             view = fleet.apply(command)
         counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), fleet.waiting
         view = fleet.advance()

@@ -10,7 +10,7 @@ import numpy as np
 from gpusched_env.devices import make_device
 from gpusched_env.games.fleet.blocks import BlockSimulatedFleet
 from gpusched_env.games.fleet.co_location import shipped_rates
-from gpusched_env.games.fleet.device import WAIT, Command, FleetEvent, FleetView, Move, PlaceJob
+from gpusched_env.games.fleet.device import WAIT, Command, FleetEvent, FleetView, Move, Place
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
 from gpusched_env.games.fleet.workload.jobs import JOB
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -77,7 +77,7 @@ class Moving:
 
     def decide(self, view: FleetView) -> Command:
         for job in view.waiting[:1].tolist():
-            return PlaceJob(job, int(job == LATER))
+            return Place(job, int(job == LATER))
         if view.now_us == 200 * MS and not self._moved:
             self._moved = True
             return Move(LONG, 1)

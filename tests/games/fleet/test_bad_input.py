@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.games.fleet.co_location import RateModel
-from gpusched_env.games.fleet.device import Fleet, Move, PlaceJob
+from gpusched_env.games.fleet.device import Fleet, Move, Place
 from gpusched_env.games.fleet.environment.problems import fleet_day
 from gpusched_env.games.fleet.problem import CLIENTS, FINISHED, WAITS, FleetProblem, GpuKind
 from gpusched_env.games.fleet.windows import advance
@@ -48,7 +48,7 @@ def tried(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
 
 
 commands = st.lists(
-    st.tuples(st.sampled_from([PlaceJob, Move]), st.integers(-2, 5), st.integers(-2, 4), st.booleans()), max_size=30
+    st.tuples(st.sampled_from([Place, Move]), st.integers(-2, 5), st.integers(-2, 4), st.booleans()), max_size=30
 )
 
 
@@ -65,7 +65,7 @@ def test_a_command_is_carried_out_or_refused_as_a_whole(given_commands: list[tup
         where = int(state.gpu_of[job]) if known else FINISHED
         there = [j for j in range(len(ROWS)) if state.gpu_of[j] == gpu]
         room = known and sum(ROWS[j][4] for j in there) + ROWS[job][4] <= 10.0 and len(there) < CLIENTS
-        legal = room and (where == WAITS if kind is PlaceJob else where >= 0 and where != gpu)
+        legal = room and (where == WAITS if kind is Place else where >= 0 and where != gpu)
         _, error = tried(fleet.apply, kind(job, gpu))
         assert legal == (error == "")
         assert legal or f"job={job}" in error

@@ -13,7 +13,7 @@ import pytest
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.errors import InputError
 from gpusched_env.games.fleet.blocks import gpu_problem
-from gpusched_env.games.fleet.device import Fleet, FleetRun, PlaceJob, WaitForReport, run_fleet
+from gpusched_env.games.fleet.device import Fleet, FleetRun, Place, Wait, run_fleet
 from gpusched_env.games.fleet.experiments.levels import run_in_shards
 from gpusched_env.games.fleet.problem import GpuKind
 from tests.games.fleet.block_fleets import DEVICES, LOG, MS, RATIOS, REPORT_US, Moving, blocks, sleepy, worked_by_hand
@@ -40,7 +40,7 @@ def test_what_it_reports(tmp_path: Path, device: str) -> None:
     dispatcher.reset(problem.kinds)
     view, seen, left = fleet.reset(), [], []
     while view is not None:
-        while not isinstance(command := dispatcher.decide(view), WaitForReport):
+        while not isinstance(command := dispatcher.decide(view), Wait):
             view = fleet.apply(command)
         view = fleet.advance()
         seen.append(tuple(fleet.state.ratio.tolist()))
@@ -83,7 +83,7 @@ def test_a_gpu_whose_jobs_never_move_is_a_plain_device(tmp_path: Path, device: s
     fleet = Fleet(problem, advance=made)
     fleet.reset()
     for job in range(3):
-        fleet.apply(PlaceJob(job, 0))
+        fleet.apply(Place(job, 0))
     for _ in range(4):
         fleet.advance()
     steps = made.gpus[0].timeline.jobs.array

@@ -10,7 +10,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.games.fleet.baselines.registry import make_dispatcher
 from gpusched_env.games.fleet.co_location import shipped_rates
-from gpusched_env.games.fleet.device import WAIT, Command, FleetRun, FleetView, Move, PlaceJob, run_fleet
+from gpusched_env.games.fleet.device import WAIT, Command, FleetRun, FleetView, Move, Place, run_fleet
 from gpusched_env.games.fleet.experiments.levels import Shard, run_in_shards
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
 from gpusched_env.games.fleet.workload.jobs import DAY_US, FleetTrace
@@ -46,7 +46,7 @@ class Shuffling:
         for job in view.waiting[:1].tolist():
             room = np.flatnonzero(free_gb >= memory_gb[job])
             if len(room):
-                return PlaceJob(job, int(self._rng.choice(room)))
+                return Place(job, int(self._rng.choice(room)))
         on = np.flatnonzero(view.gpu_of >= 0)
         if view.now_us % 300_000_000 == 0 and self._moved_us != view.now_us and len(on):
             self._moved_us = view.now_us

@@ -21,7 +21,7 @@ from gpusched_env.games.fleet.device import (
     FleetRun,
     FleetView,
     Move,
-    PlaceJob,
+    Place,
     run_fleet,
 )
 from gpusched_env.games.fleet.experiments.levels import run_in_shards
@@ -80,7 +80,7 @@ def test_two_gpus_three_jobs_one_sleep_one_move(play: Callable[..., FleetRun]) -
     A V100 takes 40 W idle and 300 W busy. GPU 0 is in use for 40 s: for 20 s with an activity of 0.5 and 0.25, then of
     0.5. GPU 1 is in use for 30 s, with an activity of 0.5, 1 and 0.5 in the three reports.
     """
-    told = Told((0, PlaceJob(0, 0)), (0, PlaceJob(1, 0)), (10 * S, PlaceJob(2, 1)), (20 * S, Move(1, 1)))
+    told = Told((0, Place(0, 0)), (0, Place(1, 0)), (10 * S, Place(2, 1)), (20 * S, Move(1, 1)))
     run = play(told, problem(ASKED, TRAINED, LATER))
     assert run.log == [
         FleetEvent(0, "place", 0, 0),
@@ -102,10 +102,10 @@ def test_two_gpus_three_jobs_one_sleep_one_move(play: Callable[..., FleetRun]) -
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        (PlaceJob(0, 2), "the fleet has GPUs 0 to 1"),
-        (PlaceJob(0, 1), "job 0 is on GPU 0 and claims memory there"),
-        (PlaceJob(1, 0), "the job needs 9 GB, GPU 0 has 8 GB left"),
-        (PlaceJob(3, 1), "no job 3 has arrived yet"),
+        (Place(0, 2), "the fleet has GPUs 0 to 1"),
+        (Place(0, 1), "job 0 is on GPU 0 and claims memory there"),
+        (Place(1, 0), "the job needs 9 GB, GPU 0 has 8 GB left"),
+        (Place(3, 1), "no job 3 has arrived yet"),
         (Move(1, 0), "job 1 is on no GPU yet"),
         (Move(0, 0), "job 0 is on that GPU"),
         (Move(2, 1), "job 2 has finished"),
@@ -116,8 +116,8 @@ def test_an_illegal_command_changes_nothing(command: Command, error: str) -> Non
     short = (0, 1, 1.0 * S, 0.5, 1.0, 500_000.0, 0.0)
     fleet = Fleet(problem(ASKED, (0, 1, 20.0 * S, 0.5, 9.0, 500_000.0, 0.0), short), advance=advance)
     fleet.reset()
-    fleet.apply(PlaceJob(0, 0))
-    fleet.apply(PlaceJob(2, 1))
+    fleet.apply(Place(0, 0))
+    fleet.apply(Place(2, 1))
     fleet.advance()
     before = [column.copy() for column in fleet.state]
     with pytest.raises(IllegalCommand, match=error):
@@ -181,7 +181,7 @@ class Packed:
         for job in view.waiting[:1].tolist():
             gpu = view.choose(job, self.rule)
             if gpu >= 0:
-                return PlaceJob(job, gpu)
+                return Place(job, gpu)
         return WAIT
 
 

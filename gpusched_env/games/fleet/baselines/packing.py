@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from gpusched_env.baselines.ranges import Choice, Ranges
 from gpusched_env.errors import InputError
-from gpusched_env.games.fleet.device import WAIT, Command, FleetView, PlaceJob
+from gpusched_env.games.fleet.device import WAIT, Command, FleetView, Place
 from gpusched_env.games.fleet.problem import GpuKind
 from gpusched_env.games.fleet.windows import PackingRule
 
@@ -32,7 +32,7 @@ class Packing:
             return WAIT
         job = int(view.waiting[0])
         gpu = view.choose(job, self.rule)
-        return WAIT if gpu < 0 else PlaceJob(job, gpu)
+        return WAIT if gpu < 0 else Place(job, gpu)
 
 
 class NoColocation(Packing):

@@ -17,7 +17,7 @@ from gpusched_env.compiling import cached, procedure
 from gpusched_env.envs.features import FLAG, SHARE, Feature
 from gpusched_env.envs.features import RATIO as SQUASHED
 from gpusched_env.games.fleet.co_location import LONGEST_SLEEP_US, NOW, activity
-from gpusched_env.games.fleet.device import WAIT, Command, FleetView, Move, PlaceJob
+from gpusched_env.games.fleet.device import WAIT, Command, FleetView, Move, Place
 from gpusched_env.games.fleet.problem import CLIENTS, TOP, WAITS, FleetState, GpuKind
 from gpusched_env.games.fleet.windows import PackingRule, has_room
 
@@ -211,7 +211,7 @@ class ConsolidatingDispatcher(ABC):
         for job in view.waiting.tolist():
             gpu = self._gpu_for(fleet, job)
             if gpu != WAITS:
-                return PlaceJob(job, gpu)
+                return Place(job, gpu)
         if self._looked_us != view.now_us:
             self._looked_us, self._old = view.now_us, self._gpu_to_empty(fleet)
         old = self._old

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.fleet.co_location import NOW
-from gpusched_env.games.fleet.device import Fleet, FleetRun, FleetView, PlaceJob
+from gpusched_env.games.fleet.device import Fleet, FleetRun, FleetView, Place
 from gpusched_env.games.fleet.environment.encoding import (
     CANDIDATES,
     COLUMNS_NOTE,
@@ -249,7 +249,7 @@ class FleetEnv(GameEnv[Rows]):
             if run.job != WAITS:
                 run.held.add(run.job)
         else:
-            run.view = run.fleet.apply(PlaceJob(run.job, int(self._gpus[number])))
+            run.view = run.fleet.apply(Place(run.job, int(self._gpus[number])))
         reward, self._before = -run.run_on() - self._before, 0.0
         self._look(run)
         over = run.view is None

@@ -16,7 +16,7 @@ from gpusched_env.experiments.lib.names import new_device, new_scheduler
 from gpusched_env.experiments.lib.recorded import RECORDED_ON
 from gpusched_env.games.fleet.blocks import gpu_problem
 from gpusched_env.games.fleet.co_location import shipped_rates
-from gpusched_env.games.fleet.device import Fleet, PlaceJob
+from gpusched_env.games.fleet.device import Fleet, Place
 from gpusched_env.games.fleet.experiments.levels import SCHEDULERS, BlockLevel
 from gpusched_env.games.fleet.problem import FleetProblem, GpuKind
 from gpusched_env.games.fleet.workload.jobs import JOB
@@ -47,7 +47,7 @@ def lockstep(gpus: int, reports: int) -> Measurement:
             fleet = Fleet(problem, CONTROL, blocks)
             fleet.reset()
             for job in range(len(problem.jobs)):
-                fleet.apply(PlaceJob(job, job // len(ROWS)))
+                fleet.apply(Place(job, job // len(ROWS)))
             while fleet.advance() is not None:
                 pass
         return watch.timing(blocks.decisions)

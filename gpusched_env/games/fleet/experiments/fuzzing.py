@@ -31,7 +31,7 @@ from gpusched_env.games.fleet.device import (
     FleetRun,
     FleetView,
     Move,
-    PlaceJob,
+    Place,
     run_fleet,
 )
 from gpusched_env.games.fleet.environment.encoding import CANDIDATES, WIDTH, encode, encode_compiled
@@ -149,7 +149,7 @@ class PackingDispatcher:
         """Place the job that has waited longest."""
         for job in view.waiting[:1].tolist():
             gpu = view.choose(job, self.rule)
-            return WAIT if gpu == WAITS else PlaceJob(job, gpu)
+            return WAIT if gpu == WAITS else Place(job, gpu)
         return WAIT
 
 
@@ -197,7 +197,7 @@ class _FleetDuel:
             self._misuse()
             if self.dice.chance(self.case.placed):
                 self._look(job)
-                self._give(PlaceJob(job, self._gpu(job)))
+                self._give(Place(job, self._gpu(job)))
         for job in np.flatnonzero(self.devices[0].fleet.state.gpu_of >= 0).tolist():
             if self.dice.chance(self.case.moved):
                 self._misuse()
@@ -212,7 +212,7 @@ class _FleetDuel:
 
     def _misuse(self) -> None:
         if self.dice.chance(self.case.misused):
-            kind = PlaceJob if self.dice.chance(0.5) else Move
+            kind = Place if self.dice.chance(0.5) else Move
             self._give(kind(self.dice.integer(-1, len(self.case.jobs)), self.dice.integer(-1, self.problem.gpus)))
 
     def _look(self, job: int) -> None:

@@ -25,7 +25,7 @@ from gpusched_env.experiments.lib.names import new_device, new_scheduler
 from gpusched_env.experiments.lib.recorded import RECORDED_ON
 from gpusched_env.games.fleet.blocks import BlockSimulatedFleet
 from gpusched_env.games.fleet.co_location import NOW, shipped_rates
-from gpusched_env.games.fleet.device import Fleet, FleetDispatcher, FleetRun, WaitForReport
+from gpusched_env.games.fleet.device import Fleet, FleetDispatcher, FleetRun, Wait
 from gpusched_env.games.fleet.experiments.fit import INFERENCE, TRAINING, alone_us, utilisation
 from gpusched_env.games.fleet.problem import FINISHED, TOP, WAITS, FleetProblem, FleetState, GpuKind, new_state
 from gpusched_env.games.fleet.stepping.compiled import advance_compiled, pack_compiled
@@ -321,7 +321,7 @@ def _run(
         if rule is not None:
             pack_compiled(state, rule)
         else:
-            while not isinstance(command := dispatcher.decide(view), WaitForReport):
+            while not isinstance(command := dispatcher.decide(view), Wait):
                 view = fleet.apply(command)
         queued = np.count_nonzero((state.gpu_of == WAITS) & (state.arrival_us <= state.clock[NOW]))
         counts[:, report] = in_use(state, 0 if rule is None else rule.unit), state.count.sum(), queued

@@ -16,7 +16,7 @@ from gpusched_env.envs.registration import env_id
 from gpusched_env.errors import InputError
 from gpusched_env.games.fleet.baselines.registry import make_dispatcher
 from gpusched_env.games.fleet.co_location import RateModel
-from gpusched_env.games.fleet.device import Fleet, PlaceJob, run_fleet
+from gpusched_env.games.fleet.device import Fleet, Place, run_fleet
 from gpusched_env.games.fleet.environment.encoding import (
     AGE_TOP,
     CANDIDATES,
@@ -108,8 +108,8 @@ def by_hand() -> Fleet:
     kinds = (GpuKind("one", 1, 10.0), GpuKind("two", 1, 5.0, 2.0))
     fleet = Fleet(FleetProblem("by hand", np.array(rows, JOB), kinds, RATES, 1000 * S), "gpucolo")
     fleet.reset()
-    fleet.apply(PlaceJob(0, 0))
-    fleet.apply(PlaceJob(1, 0))
+    fleet.apply(Place(0, 0))
+    fleet.apply(Place(1, 0))
     fleet.advance()
     return fleet
 
