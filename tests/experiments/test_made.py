@@ -143,8 +143,8 @@ def test_what_the_physics_are() -> None:
     for device in ("compiled", "reference"):
         files = {str(path.relative_to(ROOT)) for path in closure_of([f"gpusched_env.devices.{device}.device", *PLAY])}
         laws = {"hardware/contention.py", "hardware/solo.py", "workload/host/threads.py", "scheduling/legality.py"}
-        costs = {"episodes/metrics.py", "scheduling/reward.py", "scheduling/costs.py", "scenarios/building.py"}
-        assert laws | costs | {"data/calibration/products.json", "workload/arrivals.py"} <= files
+        costs = {"episodes/metrics.py", "scheduling/reward.py", "scenarios/building.py"}
+        assert laws | costs | {"data/calibration/products.json", "workload/tenant.py"} <= files
         other = {"compiled": "reference", "reference": "compiled"}[device]
         apart = (
             f"devices/{other}",

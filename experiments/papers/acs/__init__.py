@@ -12,7 +12,7 @@ The programs are not the paper's, and three things about the paper's are not kno
 * *What memory they touch.* PyTorch's allocator hands out memory again as soon as it is free, and who gets it waits for
   its last reader. JAX and cuDNN may do the same, the paper does not say. So there are two graphs of every program: with
   memory *used again* as recorded, and with memory *of its own* for each result. Of physics steps the latter has the
-  very chains of a recording in which nothing is freed (`workload/renaming.py`). The truth lies between the two.
+  very chains of a recording in which nothing is freed (`workload/memory.py`). The truth lies between the two.
 * *How full they make the GPU.* Physics steps are run with as many chains of bodies side by side (32,768) as come
   nearest to the published occupancy, of recordings with 2,048 to 131,072. Networks of batch 1 in half precision lie far
   below theirs.

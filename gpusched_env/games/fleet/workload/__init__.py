@@ -1,1 +1,1 @@
-"""Jobs of a fleet: ``jobs.py`` has the table, ``generated.py`` draws them, ``importing.py`` reads traces."""
+"""Jobs of a fleet: ``jobs.py`` has the table and draws them, ``importing.py`` reads traces."""
