@@ -1,7 +1,6 @@
-"""Policies that decide without torch:
+"""Policies that decide without torch: arrays that compiled code works on, and the decision itself.
 
-arrays that compiled code works on, and the decision itself. Policies with random weights are for benchmarks and
-tests.
+Policies with random weights are for benchmarks and tests.
 """
 
 from __future__ import annotations

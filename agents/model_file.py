@@ -1,6 +1,7 @@
-"""Models of stable-baselines3 and sb3-contrib:
+"""Models of stable-baselines3 and sb3-contrib: read from memory or a ``.zip``, and exported to files that decide
+without it.
 
-read from memory or a ``.zip``, and exported to files that decide without it. Needs PyTorch.
+Needs PyTorch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""How systems protect urgent tenants from best-effort ones:
-
-who is urgent, and clearing the GPU of the kernels of others.
+"""How systems protect urgent tenants from best-effort ones: who is urgent, and clearing the GPU of the kernels of
+others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Trainings from the command line:
-
-what is shown while they run, and what hand-written schedulers cost on the same episodes.
+"""Trainings from the command line: what is shown while they run, and what hand-written schedulers cost on the same
+episodes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What the networks of policies are made of, and where their arrays begin:
-
-plain data, the same for torch and for compiled code.
+"""What the networks of policies are made of, and where their arrays begin: plain data, the same for torch and for
+compiled code.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The agent of ``gpusched/SharedMemory-v0``:
-
-a small network that sets the budget of each CPU core, as a rule, in the environment and as a scheduler.
+"""The agent of ``gpusched/SharedMemory-v0``: a small network that sets the budget of each CPU core, as a rule, in the
+environment and as a scheduler.
 """
 
 from __future__ import annotations

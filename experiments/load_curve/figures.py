@@ -1,6 +1,5 @@
-"""What a comparison over the values of a field left behind:
-
-the field, the figures, and up to which load objectives hold.
+"""What a comparison over the values of a field left behind: the field, the figures, and up to which load objectives
+hold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""BWLOCK++ (Ali and Yun, ECRTS 2018):
-
-cores of the CPU are throttled while a real-time kernel runs on the GPU beside.
+"""BWLOCK++ (Ali and Yun, ECRTS 2018): cores of the CPU are throttled while a real-time kernel runs on the GPU beside.
 
 A Jetson TX2's cores and GPU share one memory. Memory hogs on the cores slow a kernel more than twice. BWLOCK++ takes
 a

@@ -1,6 +1,5 @@
-"""Matrix products that were not measured:
-
-their forms, how long each takes by the law of products, and random chains of them by name: ``products(seed=3)``.
+"""Matrix products that were not measured: their forms, how long each takes by the law of products, and random chains
+of them by name: ``products(seed=3)``.
 
 The costs of a GPU (``calibration/products.json``) are fitted to the single products of cuSync's MLPs alone, by
 ``python -m gpusched_env.experiments.calibrate.products``; the same file says how far the law is off.

@@ -1,6 +1,5 @@
-"""What all charts share:
-
-colours, dashes and symbols of tenants and series; distribution functions, averages over bins, and ticks.
+"""What all charts share: colours, dashes and symbols of tenants and series; distribution functions, averages over
+bins, and ticks.
 """
 
 from __future__ import annotations

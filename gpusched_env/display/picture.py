@@ -1,6 +1,5 @@
-"""An instant of an episode as a picture, and pictures of one instant after another as a film:
-
-an animated GIF or, with moviepy, a video.
+"""An instant of an episode as a picture, and pictures of one instant after another as a film: an animated GIF or, with
+moviepy, a video.
 
 Above, the instant: a row a tenant with its jobs as squares, and the GPU as a grid of SMs, each filled by the threads
 of

@@ -1,6 +1,5 @@
-"""What charts, pictures and films show of one episode:
-
-its kernels along time, how full the GPU was, how long jobs took, and the scene at an instant.
+"""What charts, pictures and films show of one episode: its kernels along time, how full the GPU was, how long jobs
+took, and the scene at an instant.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""How long a kernel takes alone:
-
-by waves of equal blocks under the laws of contention, and a matrix product by a roofline of arithmetic and memory.
+"""How long a kernel takes alone: by waves of equal blocks under the laws of contention, and a matrix product by a
+roofline of arithmetic and memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What plans reckon with:
-
-what is lost in sampled futures of the fluid model, who slows whom, and what a microsecond of the GPU is worth.
+"""What plans reckon with: what is lost in sampled futures of the fluid model, who slows whom, and what a microsecond
+of the GPU is worth.
 
 Lost are the weights of jobs that are late or given up. Where the future ends those are counted too that could not all
 be in time. Best-effort jobs earn their weight as they go on. Jobs of tenants with an objective come as independent

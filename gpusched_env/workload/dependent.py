@@ -1,6 +1,4 @@
-"""Workloads of kernels that depend on each other tile by tile:
-
-matrix products and convolutions, one after the other.
+"""Workloads of kernels that depend on each other tile by tile: matrix products and convolutions, one after the other.
 
 ``check_tiles`` says whether the tiles of a workload's kernels fit those that they need.
 """

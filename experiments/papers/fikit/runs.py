@@ -1,6 +1,5 @@
-"""The paper's experiments as runs:
-
-modes of sharing as schedulers, the measurement stage, and pairs of services under them.
+"""The paper's experiments as runs: modes of sharing as schedulers, the measurement stage, and pairs of services under
+them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Hosts and cores of the CPU in compiled code:
-
-the access functions of :mod:`gpusched_env.workload.host` and :mod:`gpusched_env.workload.cores` on records, and what
-hosts have issued behind the scheduler's window.
+"""Hosts and cores of the CPU in compiled code: the access functions of :mod:`gpusched_env.workload.host` and
+:mod:`gpusched_env.workload.cores` on records, and what hosts have issued behind the scheduler's window.
 
 Importing this module lets Numba compile both interpreters for an ``ENV`` record.
 

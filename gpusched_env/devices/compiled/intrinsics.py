@@ -1,6 +1,5 @@
-"""Machine operations that Numba has no names for:
-
-bits, calls by address, atomic words, a pause, and the system's locks.
+"""Machine operations that Numba has no names for: bits, calls by address, atomic words, a pause, and the system's
+locks.
 
 Every atomic operation is sequentially consistent: all threads see them in one order. Whatever a thread wrote before
 one of them is seen by a thread that has seen it.

@@ -1,6 +1,5 @@
-"""Records at addresses:
-
-how compiled functions reach the state of an environment, and named tuples of arrays that stay in memory.
+"""Records at addresses: how compiled functions reach the state of an environment, and named tuples of arrays that stay
+in memory.
 
 The state of an environment is one block of memory; its first record holds the addresses of the others. So a
 function takes one pointer instead of two dozen arrays, which makes calls and compilation cheap, and every

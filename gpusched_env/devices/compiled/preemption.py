@@ -1,6 +1,5 @@
-"""Taking kernels off the GPU:
-
-preemption (drain, save, reset, or only some blocks), and contexts that take turns on it.
+"""Taking kernels off the GPU: preemption (drain, save, reset, or only some blocks), and contexts that take turns on
+it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""How a synthetic kernel stands for a recorded one:
-
-what is taken over, what is found by measuring, and where it is kept.
+"""How a synthetic kernel stands for a recorded one: what is taken over, what is found by measuring, and where it is
+kept.
 
 Fits on disk hold for GPUs of one product with the same versions of driver, CUDA, CuPy and ``synthetic.cu``. A GPU
 whose clocks or power were set since wants its file deleted. A file that cannot be read or written is no error: all is

@@ -1,6 +1,5 @@
-"""CuPy, memory that host and kernels share, and the compiler:
-
-it makes kernels with as many registers as recorded ones, for a GPU that need not be there.
+"""CuPy, memory that host and kernels share, and the compiler: it makes kernels with as many registers as recorded
+ones, for a GPU that need not be there.
 """
 
 from __future__ import annotations

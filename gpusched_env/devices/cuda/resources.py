@@ -1,6 +1,5 @@
-"""What an episode takes of a GPU:
-
-buffers of copies, the record of blocks, the words that recall launches, and partitions of its SMs.
+"""What an episode takes of a GPU: buffers of copies, the record of blocks, the words that recall launches, and
+partitions of its SMs.
 
 A GPU hands out SMs in groups (of 8 on Hopper), so a partition has as many groups as come nearest to what was asked
 for, one at least.

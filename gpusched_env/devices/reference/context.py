@@ -1,6 +1,5 @@
-"""What stands in front of the hardware:
-
-a context with its hardware queues and SMs, and the queues of the copy engines.
+"""What stands in front of the hardware: a context with its hardware queues and SMs, and the queues of the copy
+engines.
 """
 
 from __future__ import annotations

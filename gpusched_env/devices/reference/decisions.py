@@ -1,6 +1,5 @@
-"""The scheduler's side of the reference device:
-
-carrying out commands, what views show, and the time integrals of an episode.
+"""The scheduler's side of the reference device: carrying out commands, what views show, and the time integrals of an
+episode.
 
 Each command costs host time, and takes effect when that is spent.
 """

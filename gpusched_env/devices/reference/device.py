@@ -1,7 +1,6 @@
-"""The reference device:
+"""The reference device: hosts, streams, contexts and the decision epochs that tie them to a scheduler.
 
-hosts, streams, contexts and the decision epochs that tie them to a scheduler. A snapshot is the history of what was
-done to it.
+A snapshot is the history of what was done to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Taking kernels off the GPU:
-
-preemption (drain, save, reset, or only some blocks), and contexts that take turns on it.
+"""Taking kernels off the GPU: preemption (drain, save, reset, or only some blocks), and contexts that take turns on
+it.
 
 * ``drain``: after the acknowledgement no further blocks are handed out; the kernel is pending again when its running
   blocks have ended (or has finished, if none were left).

@@ -1,6 +1,5 @@
-"""What the rules read of a device, by access functions, and what they write down of what happened:
-
-rows of the timeline's tables.
+"""What the rules read of a device, by access functions, and what they write down of what happened: rows of the
+timeline's tables.
 
 Compiled code reads its own memory instead (:mod:`gpusched_env.devices.compiled.views`).
 """

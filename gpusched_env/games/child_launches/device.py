@@ -1,7 +1,5 @@
-"""What a GPU is to a scheduler of child launches:
-
-what it sees and can say, the protocol of both devices at warp granularity, what these do alike, and what a run leaves
-behind.
+"""What a GPU is to a scheduler of child launches: what it sees and can say, the protocol of both devices at warp
+granularity, what these do alike, and what a run leaves behind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Problems of dynamic parallelism:
-
-an application whose threads may launch kernels, on a GPU; and how its program is compiled: thresholding, coarsening
-and aggregation (Olabi et al., CGO 2022).
+"""Problems of dynamic parallelism: an application whose threads may launch kernels, on a GPU; and how its program is
+compiled: thresholding, coarsening and aggregation (Olabi et al., CGO 2022).
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Jobs that share a GPU:
-
-the rate model, its constants as shipped, and what the controllers of a GPU come to between two reports.
+"""Jobs that share a GPU: the rate model, its constants as shipped, and what the controllers of a GPU come to between
+two reports.
 
 Its constants are fitted on the simulated device at the granularity of blocks by ``gpusched fleet-rates``, which
 states

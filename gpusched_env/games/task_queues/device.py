@@ -1,6 +1,5 @@
-"""What a GPU is to a queue of tasks:
-
-the protocol of both devices, what a run leaves behind, and what a scheduler sees of it.
+"""What a GPU is to a queue of tasks: the protocol of both devices, what a run leaves behind, and what a scheduler sees
+of it.
 """
 
 from __future__ import annotations

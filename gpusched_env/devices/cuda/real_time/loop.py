@@ -1,6 +1,4 @@
-"""A GPU driven in compiled code:
-
-hear what it reports, let hosts issue, dispatch by the decision that stands, launch.
+"""A GPU driven in compiled code: hear what it reports, let hosts issue, dispatch by the decision that stands, launch.
 
 Another thread decides meanwhile, so that nothing that Python does keeps a launch waiting.
 """

@@ -1,6 +1,5 @@
-"""What compiled code that drives a GPU works on:
-
-tables of numbers, what it launches, and the functions of the driver that it calls.
+"""What compiled code that drives a GPU works on: tables of numbers, what it launches, and the functions of the driver
+that it calls.
 
 A kernel of ``synthetic.cu`` is launched as it is. Anything else is captured into a CUDA graph for each queue that it
 may go into.

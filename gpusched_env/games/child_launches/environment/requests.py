@@ -1,7 +1,6 @@
-"""Launch requests as environments and learned schedulers see and answer them:
-
-the columns of ``gpusched/DynamicParallelism-v0``, their one encoder, in Python and in compiled code, and an
-application under way on a device.
+"""Launch requests as environments and learned schedulers see and answer them: the columns of
+``gpusched/DynamicParallelism-v0``, their one encoder, in Python and in compiled code, and an application under way
+on a device.
 """
 
 from __future__ import annotations

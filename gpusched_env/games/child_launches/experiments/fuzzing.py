@@ -1,6 +1,6 @@
-"""A case of child launches on two devices:
+"""A case of child launches on two devices: both get the same decisions, and all that they show is compared.
 
-both get the same decisions, and all that they show is compared. A case on which they differ is made simpler.
+A case on which they differ is made simpler.
 """
 
 from __future__ import annotations

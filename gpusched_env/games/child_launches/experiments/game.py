@@ -1,7 +1,5 @@
-"""Child launches, as experiments ask for them:
-
-schedulers by name (written by hand, tuned as ``tuned:NAME``, or learned), episodes of rankings, their speed-ups,
-trainings, and the film.
+"""Child launches, as experiments ask for them: schedulers by name (written by hand, tuned as ``tuned:NAME``, or
+learned), episodes of rankings, their speed-ups, trainings, and the film.
 
 A variant is an application, an input is a seed, and the cost is the time over that of the flat version.
 """

@@ -1,7 +1,5 @@
-"""A GPU at the granularity of warps:
-
-how warps that run on one SM slow each other, its blocks' room, its memory, and what it costs a thread to launch a
-kernel.
+"""A GPU at the granularity of warps: how warps that run on one SM slow each other, its blocks' room, its memory, and
+what it costs a thread to launch a kernel.
 
 Devices at the granularity of blocks use the laws of :mod:`gpusched_env.hardware.contention`, fitted on recordings of
 an

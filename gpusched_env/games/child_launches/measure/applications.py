@@ -1,7 +1,5 @@
-"""Three applications on a real GPU:
-
-their inputs and right results, and their times: flat, with child launches at thresholds, and warps of threads of
-equal work.
+"""Three applications on a real GPU: their inputs and right results, and their times: flat, with child launches at
+thresholds, and warps of threads of equal work.
 
 Inputs are those of the benchmarks of the same names (:mod:`gpusched_env.games.child_launches.workload.suite`).
 """

@@ -1,7 +1,7 @@
-"""What launches from the device cost:
+"""What launches from the device cost: the calling warp's time, when children start, and how many run at once; and what
+happens to more launches than the pool of pending ones has room for.
 
-the calling warp's time, when children start, and how many run at once; and what happens to more launches than the
-pool of pending ones has room for. Each such try is a process of its own, as it may never end.
+Each such try is a process of its own, as it may never end.
 """
 
 from __future__ import annotations

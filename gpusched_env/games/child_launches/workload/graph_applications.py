@@ -1,6 +1,5 @@
-"""Applications on graphs, a kernel a level or round:
-
-breadth-first search, single-source shortest paths (Bellman and Ford), and greedy colouring by independent sets.
+"""Applications on graphs, a kernel a level or round: breadth-first search, single-source shortest paths (Bellman and
+Ford), and greedy colouring by independent sets.
 """
 
 from __future__ import annotations

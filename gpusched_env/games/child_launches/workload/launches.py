@@ -1,7 +1,5 @@
-"""Kernels whose threads may launch kernels:
-
-per thread, the work that it must do and the work that it may hand over; and what a turn of each application's loop
-does.
+"""Kernels whose threads may launch kernels: per thread, the work that it must do and the work that it may hand over;
+and what a turn of each application's loop does.
 
 Work is counted in *serial iterations*: turns of the loop that a thread takes if it launches nothing. How often L2 has
 the data is given by benchmark.

@@ -1,6 +1,5 @@
-"""Applications on parts of a plane:
-
-the Mandelbrot set, a thread a tile; and adaptive mesh refinement around a flame front, a thread a cell.
+"""Applications on parts of a plane: the Mandelbrot set, a thread a tile; and adaptive mesh refinement around a flame
+front, a thread a cell.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Applications whose threads take rows of a table:
-
-sequence alignment by seed and extend, relational hash join, and sparse matrix times matrix.
+"""Applications whose threads take rows of a table: sequence alignment by seed and extend, relational hash join, and
+sparse matrix times matrix.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Dispatchers that place each job for good by a packing rule:
-
-what they have in common, and those without co-location.
+"""Dispatchers that place each job for good by a packing rule: what they have in common, and those without co-location.
 
 GPUColo (Chen, Subramaniyan, Wang, ICDCS 2024, Section 6) compares its fleet with both: each job has a GPU of its own;
 GPUs for inference and for training come in a fixed ratio (5 to 1).

@@ -1,7 +1,6 @@
-"""The observation of ``gpusched/Fleet-v0``:
-
-its columns, and the rows of what a GPU would be with a job, for plain Python and compiled code alike; and what
-dispatchers have in common that go by such rows and empty a GPU now and then.
+"""The observation of ``gpusched/Fleet-v0``: its columns, and the rows of what a GPU would be with a job, for plain
+Python and compiled code alike; and what dispatchers have in common that go by such rows and empty a GPU now and
+then.
 
 ``fleet`` is :attr:`gpusched_env.games.fleet.device.FleetView.shown`, or the state itself: neither what a job has left
 nor later jobs are looked at.

@@ -1,6 +1,6 @@
-"""A case of a fleet on two devices:
+"""A case of a fleet on two devices: both get the same commands, and all that they show is compared.
 
-both get the same commands, and all that they show is compared. A case on which they differ is made simpler.
+A case on which they differ is made simpler.
 
 Besides, on the trusted one: memory is not claimed twice or beyond what there is, each job is on one GPU at most, what
 has ended has no work left, and no more is late than was asked for.

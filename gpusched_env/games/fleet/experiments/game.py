@@ -1,7 +1,5 @@
-"""A fleet of GPUs, as experiments ask for it:
-
-dispatchers by name (written by hand, tuned as ``tuned:NAME``, or learned), episodes of rankings, trainings, and the
-film.
+"""A fleet of GPUs, as experiments ask for it: dispatchers by name (written by hand, tuned as ``tuned:NAME``, or
+learned), episodes of rankings, trainings, and the film.
 
 A variant is a kind of day, its jobs are a seed, and the cost is that of days.
 """

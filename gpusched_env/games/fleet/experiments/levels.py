@@ -1,6 +1,5 @@
-"""How the GPUs of a fleet are simulated:
-
-by rates or block by block, in one piece or in shards; and small fleets that both can run.
+"""How the GPUs of a fleet are simulated: by rates or block by block, in one piece or in shards; and small fleets that
+both can run.
 
 Programs are the five recorded ones that the rate model is fitted to: batches of inference as CUDA graphs with pauses,
 and eager training. Their times alone are those of the simulated device.

@@ -1,6 +1,5 @@
-"""The hosts' and the links' part of the reference device:
-
-launches, copies of the queue's end, one form after another, and what is on the way from one GPU to another.
+"""The hosts' and the links' part of the reference device: launches, copies of the queue's end, one form after another,
+and what is on the way from one GPU to another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fuzzing of task queues:
+"""Fuzzing of task queues: random cases as plain data, each on two devices that change forms at the same times, and all
+that they show is compared.
 
-random cases as plain data, each on two devices that change forms at the same times, and all that they show is
-compared. A case on which they differ is made simpler.
+A case on which they differ is made simpler.
 
 Cases have small machines and graphs, prices that let events coincide, and queues of every size.
 """

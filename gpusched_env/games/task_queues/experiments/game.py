@@ -1,7 +1,5 @@
-"""Task queues, as experiments ask for them:
-
-schedulers by name (written by hand, tuned as ``tuned:NAME``, or learned), episodes of rankings, trainings, and the
-film.
+"""Task queues, as experiments ask for them: schedulers by name (written by hand, tuned as ``tuned:NAME``, or learned),
+episodes of rankings, trainings, and the film.
 
 A variant is a problem, a graph is a seed, and the cost is the time over that of the bulk-synchronous form.
 """

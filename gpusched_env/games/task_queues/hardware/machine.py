@@ -1,6 +1,5 @@
-"""A GPU for queues of tasks:
-
-laws of the queues and of the workers that take from them, its room for workers, and what their steps cost.
+"""A GPU for queues of tasks: laws of the queues and of the workers that take from them, its room for workers, and what
+their steps cost.
 
 A queue is a linear array with counters (Atos, ICPP 2022): ``start`` (up to where tasks are taken), ``alloc`` (up to
 where room is reserved), ``count`` and ``top`` (how many entries are written, and the highest one that is), and

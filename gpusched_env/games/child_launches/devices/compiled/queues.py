@@ -1,6 +1,5 @@
-"""Launches on their way to the SMs:
-
-software queues, hardware queues, blocks that are handed out; and the ends of warps, blocks, grids and launches.
+"""Launches on their way to the SMs: software queues, hardware queues, blocks that are handed out; and the ends of
+warps, blocks, grids and launches.
 """
 
 from __future__ import annotations

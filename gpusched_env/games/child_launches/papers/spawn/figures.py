@@ -1,6 +1,5 @@
-"""What the runs come to, beside the paper's figures:
-
-the error of each bar, the optimum of a sweep, what is judged, and in words what came out and why.
+"""What the runs come to, beside the paper's figures: the error of each bar, the optimum of a sweep, what is judged,
+and in words what came out and why.
 
 A published figure is one that the paper prints or draws. What decides whether ours comes out is a criterion of our
 own, and stands apart. What fixed an input or an option is shown, and not judged.

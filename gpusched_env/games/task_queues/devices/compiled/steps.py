@@ -1,6 +1,5 @@
-"""Steps of workers: rounds of slots, what tasks do in them, pushes, and what is sent to other GPUs:
-
-at once, or into queues from which a communication kernel sends.
+"""Steps of workers: rounds of slots, what tasks do in them, pushes, and what is sent to other GPUs: at once, or into
+queues from which a communication kernel sends.
 """
 
 from __future__ import annotations

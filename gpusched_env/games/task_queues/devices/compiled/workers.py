@@ -1,6 +1,6 @@
-"""Workers of a persistent kernel:
+"""Workers of a persistent kernel: segments, looks at the queue, polls, votes, and what wakes them.
 
-segments, looks at the queue, polls, votes, and what wakes them. Tasks of other GPUs land on links and are announced.
+Tasks of other GPUs land on links and are announced.
 """
 
 from __future__ import annotations
