@@ -1,8 +1,7 @@
 """Orion: a best-effort kernel runs beside a request only if it needs what the request's kernels do not.
 
-F. Strati, X. Ma, A. Klimovic, *Orion: Interference-aware, Fine-grained GPU Sharing for ML Applications*
-(EuroSys 2024), section 5, and its artefact (github.com/eth-easl/orion), ``src/scheduler/scheduler_eval.cpp``,
-function
+F. Strati, X. Ma, A. Klimovic, *Orion: Interference-aware, Fine-grained GPU Sharing for ML Applications* (EuroSys 2024),
+section 5, and its artefact (github.com/eth-easl/orion), ``src/scheduler/scheduler_eval.cpp``, function
 ``busy_wait_profile``, where no other file is named.
 
 ============================================= =======================

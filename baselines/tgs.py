@@ -1,7 +1,6 @@
 """TGS: best-effort containers launch at a rate that is searched, such that the production container keeps its own.
 
-B. Wu, Z. Zhang, Z. Bai, X. Liu, X. Jin, *Transparent GPU Sharing in Container Clouds for Deep Learning Workloads*
-(NSDI
+B. Wu, Z. Zhang, Z. Bai, X. Liu, X. Jin, *Transparent GPU Sharing in Container Clouds for Deep Learning Workloads* (NSDI
 2023), and its artefact (github.com/pkusys/TGS), ``low_priority_hijack_call.c`` and ``high_priority_hijack_call.c`` in
 ``hijack/src``.
 

@@ -6,10 +6,8 @@
 * :func:`cached` and :func:`cached_callback` are for compiled functions that Python calls. The others end up in these,
   and need no cache of their own.
 
-Compiled functions write into arrays that they are given, and neither make nor return any. So Numba's reference
-counting
-is off: on arrays it takes a tenth to a quarter of a step's time, on the records of the device two thirds. The
-exception
+Compiled functions write into arrays that they are given, and neither make nor return any. So Numba's reference counting
+is off: on arrays it takes a tenth to a quarter of a step's time, on the records of the device two thirds. The exception
 says ``_nrt=True``.
 
 Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of

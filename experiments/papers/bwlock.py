@@ -1,21 +1,16 @@
 """BWLOCK++ (Ali and Yun, ECRTS 2018): cores of the CPU are throttled while a real-time kernel runs on the GPU beside.
 
-A Jetson TX2's cores and GPU share one memory. Memory hogs on the cores slow a kernel more than twice. BWLOCK++ takes
-a
-*lock* from a launch to the return of the synchronisation. While it counts, each core has a budget of cache misses in
-a
+A Jetson TX2's cores and GPU share one memory. Memory hogs on the cores slow a kernel more than twice. BWLOCK++ takes a
+*lock* from a launch to the return of the synchronisation. While it counts, each core has a budget of cache misses in a
 period of 1 ms, and stands still once that is spent. A process that stood still has not run, so Linux' fair scheduler
 (CFS) takes it again and again; *throttle-fair scheduling* (TFS) charges it for the time that it stood.
 
 **What is fitted.** One number sets what a byte of the cores costs (kappa): histo beside two hogs on Cortex cores. One
-more sets the demand of a hog on a Denver core. What each kernel of histo asks for follows from its own slowdown
-beside
-Cortex hogs. Everything else is predicted. Stored are only the logs of histo with two co-runners, and the abstract's
-"up
+more sets the demand of a hog on a Denver core. What each kernel of histo asks for follows from its own slowdown beside
+Cortex hogs. Everything else is predicted. Stored are only the logs of histo with two co-runners, and the abstract's "up
 to 3x" with three.
 
-**What is assumed.** A hog on a Cortex core misses 62.5 times a microsecond (4 GB/s). The most demanding kernel of
-histo
+**What is assumed.** A hog on a Cortex core misses 62.5 times a microsecond (4 GB/s). The most demanding kernel of histo
 alone takes 95 % of the memory. Sad asks for as much as histo, since only these two exceed the axis of Figure 9; the
 others ask for what kernels of their class do. So *which* benchmark is slowed most follows from assumptions.
 
@@ -23,8 +18,7 @@ others ask for what kernels of their class do. So *which* benchmark is slowed mo
 softly, with the exponent 4 of the GPU's own traffic. The tables also show exponent 1, by which the memory serves both
 sides in proportion to what they ask. It was looked at after the three hogs were known, and is not scored.
 
-Here a budget is the same for all kernels. What there is to gain where each has its own, and what a trained agent
-gains,
+Here a budget is the same for all kernels. What there is to gain where each has its own, and what a trained agent gains,
 is on [a page of its own](shared-memory-agent.md).
 """
 

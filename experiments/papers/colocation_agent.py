@@ -1,23 +1,20 @@
 """What an agent could gain at the knobs of training beside a service.
 
 `gpusched/Colocation-v0` lets an agent set how long training sleeps and which SMs it has, every 100 ms. Before one is
-trained it is asked here how much there is to gain. Each way of setting the knobs is searched on the scenario's
-training
+trained it is asked here how much there is to gain. Each way of setting the knobs is searched on the scenario's training
 variants, each with about as many settings, and judged on its held-out variants.
 
 * *Fixed*: a pause and a share that stand.
 * *GPUColo*, *GSLICE*: the published controllers, their options searched.
 * *Seen load*: one pause while the service was calm in the last period, another while it was busy. It is a rule that
-an
-  agent could learn: observations tell the load.
+  an agent could learn: observations tell the load.
 * *Seen latency*: training has a quarter of the SMs less after each period in which batches took too long on average.
 * *Foresight*: of each episode the cheapest of a grid, chosen afterwards: shares that stand, and the two pauses by the
   load of the period that comes. No scheduler knows either.
 
 Ways without foresight are judged on 18 episodes, foresight on the first two of each variant.
 
-What foresight saves over the best rule says about how much an agent can gain. It is no strict bound, as there are
-other
+What foresight saves over the best rule says about how much an agent can gain. It is no strict bound, as there are other
 ways to set the knobs than those of the grid.
 """
 

@@ -1,16 +1,14 @@
 """ECLIP (Quach et al., ISLPED 2025): kernels of co-located models on masks of compute units, changed only so often.
 
-The paper runs seven mixes of two or three inference models on an AMD MI50 (60 compute units, CUs), each worker a
-closed
+The paper runs seven mixes of two or three inference models on an AMD MI50 (60 compute units, CUs), each worker a closed
 loop, and reports gains over all workers on one default stream. Here the same mixes run on a simulated MI50.
 
 * *Models*: recorded PyTorch programs stand in (batch 1, carried over from an H100), each with as many kernels a
-request
-  as the paper's Table I implies (its IOCTL row has one switch a kernel). BERT stands in for ALBERT, MobileNetV3 for
-  DenseNet-201 and ShuffleNet, ResNet-101 for ResNet-152 and ResNeXt-101, VGG-16 for VGG-19. The "resnet15" of the
-table
-  has the kernels of a ResNet-152. That ResNeXt-101 has 440 of the 728 kernels of mix 5 is assumed. Products in single
-  precision that were recorded without tensor cores are carried over by the GPUs' rates without them.
+  request as the paper's Table I implies (its IOCTL row has one switch a kernel). BERT stands in for ALBERT,
+  MobileNetV3 for DenseNet-201 and ShuffleNet, ResNet-101 for ResNet-152 and ResNeXt-101, VGG-16 for VGG-19. The
+  "resnet15" of the table has the kernels of a ResNet-152. That ResNeXt-101 has 440 of the 728 kernels of mix 5 is
+  assumed. Products in single precision that were recorded without tensor cores are carried over by the GPUs' rates
+  without them.
 * *Hosts* launch every 5 us, so that the GPU is the limit, as with the paper's largest load that is served.
 * *Baseline*, literally: "all workers on the default 60-CU stream": kernels run one after the other. Streams of their
   own without masks are shown beside it; the paper has no such row. Workers of KW-IOCTL have a queue each.
@@ -19,8 +17,7 @@ table
 * *Thresholds*: a kernel is "not slowed" up to 5 %, which the paper does not say. Curves of time by CUs follow from
   grid, occupancy and bandwidth.
 * *A hop* between queues costs what an event does (5 us, a guess), *idle power* is 30 W (a guess), a busy CU takes 3.5
-W
-  (the rest of the board's 300 W); tables below vary the first two. Nothing is fitted to the paper's figures.
+  W (the rest of the board's 300 W); tables below vary the first two. Nothing is fitted to the paper's figures.
 
 Bars of the paper's Figures 4 to 6 are not available as numbers: orders, means and the largest gains are.
 """

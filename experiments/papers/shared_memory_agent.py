@@ -1,29 +1,24 @@
 """Budgets of CPU cores by what the present kernel asks for: what an agent could gain, and what the trained one does.
 
 BWLOCK++ (Ali and Yun, ECRTS 2018) gives every core one budget of cache misses while any real-time kernel runs. But
-kernels differ in what they ask of the memory, and frames in how much time they have. `gpusched/SharedMemory-v0` lets
-an
-agent set each core's budget once in a period of 1 ms: a budget counts from a core's next tick on, and kernels last
-one
+kernels differ in what they ask of the memory, and frames in how much time they have. `gpusched/SharedMemory-v0` lets an
+agent set each core's budget once in a period of 1 ms: a budget counts from a core's next tick on, and kernels last one
 and a half to five periods, so deciding more often would change nothing and less often would miss a kernel.
 
-**The cost.** A frame, one iteration of several benchmarks of Parboil, is late 1.1 to 1.6 times its time alone after
-it
+**The cost.** A frame, one iteration of several benchmarks of Parboil, is late 1.1 to 1.6 times its time alone after it
 arrived. One that is late costs 100. Each millisecond for which a core stood because its budget was spent costs 1: its
 processes lost it. Without regulation nothing is lost and frames are late; with hardly a miss allowed it is the other
 way round.
 
 **Mixes** are generated: kernels, objective, period, and on each of four cores a hog, a CPU-bound process or both. All
-that is tuned or trained saw only training mixes. It is judged on held-out ones, each with a benchmark and a hog that
-no
+that is tuned or trained saw only training mixes. It is judged on held-out ones, each with a benchmark and a hog that no
 training mix has.
 
 * *Unlocked*: nothing is regulated.
-* *bwlock*: one budget while the lock counts, the best of nine on training mixes. *static-budgets*: the same
-  at all times. Both with TFS-3, the charge with the least throttled time.
+* *bwlock*: one budget while the lock counts, the best of nine on training mixes. *static-budgets*: the same at all
+  times. Both with TFS-3, the charge with the least throttled time.
 * *bwlock, afterwards*: the one budget that is best on the held-out mixes themselves. *bwlock, by mix*: of each held-
-out
-  mix the best budget, or none. No scheduler knows either.
+  out mix the best budget, or none. No scheduler knows either.
 * *By benchmark*: of each held-out mix the best budget of each benchmark, searched afterwards one after the other; a
   ceiling for budgets that depend on the kernel alone. An agent also sees how much time is left, so it can save more.
 * *Agent*: a network of 129 weights that sees the observation of the environment, found by CMA-ES on training mixes

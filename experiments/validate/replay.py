@@ -1,4 +1,4 @@
-"""Recorded scenarios on the compiled device: kernels from their profile, streams of them, and the times that come out."""
+"""Recorded scenarios on the compiled device: kernels from their profile, streams of them, and their times."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ The costs of a GPU (``calibration/products.json``) are fitted to the single prod
 
 Sizes are drawn between those of the MLPs and attention that were measured; times are those of the law of products
 (:mod:`gpusched_env.data.products`). Each product is issued as the tiles and slices that are quickest alone, which is
-how cuSync's artifact and libraries mean to choose, and may be given others. Their choices are not always the
-quickest:
+how cuSync's artifact and libraries mean to choose, and may be given others. Their choices are not always the quickest:
 ``products(seed=3,among=6)`` issues each product as one of the six quickest, drawn.
 """
 

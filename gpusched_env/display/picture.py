@@ -1,8 +1,7 @@
 """An instant of an episode as a picture, and pictures of one instant after another as a film: an animated GIF or, with
 moviepy, a video.
 
-Above, the instant: a row a tenant with its jobs as squares, and the GPU as a grid of SMs, each filled by the threads
-of
+Above, the instant: a row a tenant with its jobs as squares, and the GPU as a grid of SMs, each filled by the threads of
 the blocks on it. Below, time: a lane of kernels a tenant, and a row a SM. One colour a tenant.
 """
 

@@ -1,7 +1,6 @@
 """Charts, as Plotly figures: the one place that knows how lines, dots and bars are laid out.
 
-A series has a :class:`~gpusched_env.display.palette.Look`, the same in every chart. Faint ones are grey; their entry
-in
+A series has a :class:`~gpusched_env.display.palette.Look`, the same in every chart. Faint ones are grey; their entry in
 the legend draws them in colour.
 """
 

@@ -1,4 +1,4 @@
-"""Columns that an observation adds: plans of all jobs, other forms of kernels, and what synchronised tiles would save."""
+"""Columns that an observation adds: plans of all jobs, forms of kernels, and what synchronised tiles would save."""
 
 from __future__ import annotations
 

@@ -5,12 +5,10 @@ machine that works on jobs as on fluids:
 
 * A job that is alone in service goes on at the profiled speed. With others there, the one that goes first is served
   and those behind it that share a few launches in flight, as a dispatcher has it; the others wait. Speeds are those
-of
-  these jobs side by side (:mod:`gpusched_env.planning.interference`).
+  of these jobs side by side (:mod:`gpusched_env.planning.interference`).
 * Where the speeds of pairs are not known, the one that goes first has the speed ``first``; the next ones share
   ``others``, each :data:`SHARE` of what those before it leave. Together they do more than one job's work at a time,
-as
-  kernels of several jobs fill the GPU.
+  as kernels of several jobs fill the GPU.
 * A tenant's jobs are served one at a time, in order of arrival. A tenant without an objective always has a job.
 * Jobs with a deadline are chosen anew that are to be in time (:func:`keep`) whenever one has come or gone; the others
   are last. Jobs that cannot be in time any more are given up, and those that are not kept and stand before one of

@@ -1,16 +1,13 @@
 """How many SMs each kernel of several programs gets, where changing the number costs, and how long it takes on them.
 
-Quach, Wang, Jahanshahi, Wong and Kim (ECLIP, ISLPED 2025) choose the SMs (compute units) of each kernel of a request
-so
+Quach, Wang, Jahanshahi, Wong and Kim (ECLIP, ISLPED 2025) choose the SMs (compute units) of each kernel of a request so
 that the sum of its kernels' times is least, with each time stretched by ``1 + overlap / sms``, and at most so many
-changes of the number. ``overlap`` is the mean number of the request's SMs plus the means of all others'. (As written:
-a request alone on all SMs is stretched by 2.) They give it to a solver as a programme that is linear but for the
-product of two sums of the choice.
+changes of the number. ``overlap`` is the mean number of the request's SMs plus the means of all others'. (As written: a
+request alone on all SMs is stretched by 2.) They give it to a solver as a programme that is linear but for the product
+of two sums of the choice.
 
-Here the others are fixed for a moment. Then the product of the summed times ``T`` and ``A + B * C`` with the summed
-SMs
-``C`` is wanted. A product of two growing linear functions is least at a corner of the hull of all ``(T, C)``, and
-each
+Here the others are fixed for a moment. Then the product of the summed times ``T`` and ``A + B * C`` with the summed SMs
+``C`` is wanted. A product of two growing linear functions is least at a corner of the hull of all ``(T, C)``, and each
 corner is least in ``T + m * C`` for some multiplier ``m``: that is a sum over kernels, which a dynamic programme over
 (kernel, SMs, changes) minimises. Requests take turns to be planned until none changes (best response).
 """

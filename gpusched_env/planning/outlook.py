@@ -5,8 +5,7 @@ Lost are the weights of jobs that are late or given up. Where the future ends th
 be in time. Best-effort jobs earn their weight as they go on. Jobs of tenants with an objective come as independent
 Poisson processes; each choice is tried in the same futures, so that chance favours none.
 
-A job that earns less for its time than time is worth is better left to others, of those that will come, too. What
-time
+A job that earns less for its time than time is worth is better left to others, of those that will come, too. What time
 is worth follows from how many jobs come, what they earn, and how much of them can be in time: no constant fits two
 scenarios. So each of :data:`PRICES` is tried in sampled futures of the fluid model
 (:mod:`gpusched_env.planning.fluid`), the same for all prices, from an idle GPU on; that with which least is lost is

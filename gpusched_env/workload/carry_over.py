@@ -8,15 +8,13 @@ What is done, and why it may be off:
   though a library would choose them by the number of SMs.
 * **Matrix arithmetic.** Kernels bound by it (of class ``compute``, with a block for every SM at least) take longer or
   shorter by the ratio of the two GPUs' :class:`~gpusched_env.hardware.specs.MatrixRates`, which are data-sheet
-values:
-  as if both GPUs came equally close to them. Kernels of 32-bit factors are told by their names, and all taken to use
-  tensor cores where there are any.
+  values: as if both GPUs came equally close to them. Kernels of 32-bit factors are told by their names, and all taken
+  to use tensor cores where there are any.
 * **The rest** is the simulator's business (:func:`~gpusched_env.workload.kernel.profile_kernel`): a block's latency
   and issue demand scale with the SM clock, DRAM traffic stays, and waves of blocks follow from the SMs and what fits
   on them. Latencies of caches and memory are thereby taken to be equal in clocks. Traffic that no counter measured is
   estimated from class and duration, after the step before; so it grows with a matrix kernel's time, which is too
-much.
-  Of workloads whose L2 was recorded, a kernel that fits into it does not wait for the DRAM.
+  much. Of workloads whose L2 was recorded, a kernel that fits into it does not wait for the DRAM.
 * **Copies** between host and GPU go at the speed of its copy engines; those on the device, and memsets, keep their
   time, though they depend on its bandwidth. **Host times** stay as recorded: it is the same host.
 

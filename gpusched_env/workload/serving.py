@@ -1,4 +1,4 @@
-"""Serving engines of language models, as data: their recorded steps, the lengths of prompts and answers, and batching."""
+"""Serving engines of language models, as data: recorded steps, lengths of prompts and answers, batching."""
 
 from __future__ import annotations
 

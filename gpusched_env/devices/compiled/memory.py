@@ -6,13 +6,11 @@ function takes one pointer instead of two dozen arrays, which makes calls and co
 environment, of whatever size, is found by one number. Addresses are computed in
 :mod:`~gpusched_env.devices.compiled.arena` and nowhere else.
 
-Nothing checks an index, except in a build for it (:data:`gpusched_env.compiling.CHECK_INDICES`). There a line of
-memory
+Nothing checks an index, except in a build for it (:data:`gpusched_env.compiling.CHECK_INDICES`). There a line of memory
 before each table says how long it is, and compiled code ends the process at the first index outside of it, with the
 name of the table: going on would mean to write into another one.
 
-Each call from Python takes its arguments apart, an array in a twentieth of a microsecond, a named tuple in one or
-two.
+Each call from Python takes its arguments apart, an array in a twentieth of a microsecond, a named tuple in one or two.
 A call that gets the same dozens of arrays every time takes an address instead.
 """
 

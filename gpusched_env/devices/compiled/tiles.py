@@ -1,8 +1,7 @@
 """Kernels that are synchronised tile by tile, and kernels in another form: with other tiles, or another number of
 slices.
 
-Rows of residents have the number of a block that stands for all that need and post the same, so that equal blocks,
-and
+Rows of residents have the number of a block that stands for all that need and post the same, so that equal blocks, and
 SMs that hold them, stay together.
 """
 

@@ -1,10 +1,8 @@
 """The clock of an episode, what all parts of the device share, and the world that texts of both devices work on, as
 plain objects.
 
-SimPy's key of an event is (time, priority, number). Events here have their phase and the entity that they belong to
-in
-the priority; so what an event causes at the same instant takes its place among what is due then. What has a life of
-its
+SimPy's key of an event is (time, priority, number). Events here have their phase and the entity that they belong to in
+the priority; so what an event causes at the same instant takes its place among what is due then. What has a life of its
 own from one time to the next (a copy, a preemption, the slicer) is a SimPy process; what others set anew at any time
 (the SMs, launches in streams, hosts) is a callback.
 """

@@ -1,7 +1,6 @@
 """A fleet whose GPUs are simulated block by block: what happens between two reports, in place of the rate model.
 
-Each GPU is a simulated device with a scheduler of kernels. Training ends with its last iteration, inference at the
-time
+Each GPU is a simulated device with a scheduler of kernels. Training ends with its last iteration, inference at the time
 at which it leaves. A job that is moved comes to its new GPU when its restart is over; a step that is on the old one
 ends there, and counts for nothing.
 

@@ -1,8 +1,7 @@
 """Jobs that share a GPU: the rate model, its constants as shipped, and what the controllers of a GPU come to between
 two reports.
 
-Its constants are fitted on the simulated device at the granularity of blocks by ``gpusched fleet-rates``, which
-states
+Its constants are fitted on the simulated device at the granularity of blocks by ``gpusched fleet-rates``, which states
 their error. A job is on the GPU for a part of its time, its *activity*; kernels of others that are on it meanwhile
 stretch its own in proportion to their activities.
 

@@ -2,13 +2,10 @@
 
 A form says how its tasks are run: that is what a scheduler chooses.
 
-The released program of Atos on several GPUs has four schemes, by number: 0, ranges of as many vertices; 1, ranges
-with
+The released program of Atos on several GPUs has four schemes, by number: 0, ranges of as many vertices; 1, ranges with
 as many edges; 2, random; 3, METIS, which cuts few edges, and whose parts are then numbered one after another. The
-papers use the last one for all graphs but twitter, which gets random parts. METIS is not part of this project.
-Lattices
-here are numbered by rows, so that ranges are strips with short borders, as METIS would make them. Kronecker graphs
-are
+papers use the last one for all graphs but twitter, which gets random parts. METIS is not part of this project. Lattices
+here are numbered by rows, so that ranges are strips with short borders, as METIS would make them. Kronecker graphs are
 numbered at random, and have no parts that could be cut off cheaply.
 """
 

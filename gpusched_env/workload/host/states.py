@@ -1,4 +1,4 @@
-"""What hosts have at run time: states, timers and arrival processes as numbers, and the plain objects that keep them."""
+"""What hosts have at run time: states, timers, arrival processes as numbers, and the plain objects that keep them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
 """The launch rule: SPAWN's comparison, corrected by a linear function of what its controller sees.
 
-A child is launched if ``log(t_parent / t_child) + value . terms`` is at least 0, with SPAWN's two estimates of how
-long
-the thread and the child would take (column ``ADVANTAGE``; 0 as long as no child has ended). With all weights 0 that
-is
-SPAWN. The terms are what SPAWN leaves out or takes for granted: that a warp waits for its slowest lane anyway, so
-that
+A child is launched if ``log(t_parent / t_child) + value . terms`` is at least 0, with SPAWN's two estimates of how long
+the thread and the child would take (column ``ADVANTAGE``; 0 as long as no child has ended). With all weights 0 that is
+SPAWN. The terms are what SPAWN leaves out or takes for granted: that a warp waits for its slowest lane anyway, so that
 work below what another lane does itself costs nothing; that children wait for one of 32 hardware queues, where few
 blocks run; that the first children end late, when thousands have been launched; that while parents wait for an SM, a
 stalled warp leaves it to others.

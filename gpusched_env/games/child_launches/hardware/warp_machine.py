@@ -1,16 +1,14 @@
 """A GPU at the granularity of warps: how warps that run on one SM slow each other, its blocks' room, its memory, and
 what it costs a thread to launch a kernel.
 
-Devices at the granularity of blocks use the laws of :mod:`gpusched_env.hardware.contention`, fitted on recordings of
-an
+Devices at the granularity of blocks use the laws of :mod:`gpusched_env.hardware.contention`, fitted on recordings of an
 H100. Those need each kernel's profile; here an application is known by its loop alone, and what an SM holds changes
-with every warp. So the law is the simplest that has the three limits of the Kepler that SPAWN (HPCA 2017)
-simulates: all running warps of an SM progress at one common rate, ``1 / stretch``, and
+with every warp. So the law is the simplest that has the three limits of the Kepler that SPAWN (HPCA 2017) simulates:
+all running warps of an SM progress at one common rate, ``1 / stretch``, and
 
     stretch = sqrt(1 + (traffic of the GPU / capacity)² + (traffic of the SM / capacity)² + (issue of the SM)²)
 
-where traffic and issue are what the running warps would ask for if nobody slowed them. An SM is thus a clock that
-runs
+where traffic and issue are what the running warps would ask for if nobody slowed them. An SM is thus a clock that runs
 slower the more it holds: a phase that takes ``d`` cycles alone ends when its SM's clock has gone on by ``d``.
 
 Devices: :mod:`gpusched_env.games.child_launches.devices`.

@@ -5,8 +5,7 @@ The paper names applications and kinds of inputs, not sizes. Where its graphs ar
 size. Else sizes are chosen by what its figures show of the inputs' structure, never by a speed-up:
 
 * The share of the work that the benchmark's own threshold offloads (bars of Figure 15 found again in Figure 5) and
-the
-  child kernels that it launches (Figure 18).
+  the child kernels that it launches (Figure 18).
 * The warps of a child. Where 32 hardware queues bind, about 31 children run at once, so the occupancy with the own
   threshold (Figure 16) is 31 times a child's warps over the 832 of the GPU, and a little more for the parents.
 

@@ -1,19 +1,16 @@
 """The fleet rule: which jobs share a GPU, by linear functions of what a GPU would be with a job.
 
-*Placing.* A job goes to the GPU with room where ``place[class] . terms``, less :data:`DISTURBANCE_PENALTY` where an
-SLO is predicted
-to be missed however long training sleeps, is largest, the first of equal ones; to an empty GPU if that is below -1.
-With all weights 0 it is first fit where every SLO is kept. The terms are what that leaves out: how much training
-would
-have to sleep (by the rate model); whether load and memory run out together; how old the jobs are, as run times have a
-heavy tail: what has been there for long stays longest.
+*Placing.* A job goes to the GPU with room where ``place[class] . terms``, less :data:`DISTURBANCE_PENALTY` where an SLO
+is predicted to be missed however long training sleeps, is largest, the first of equal ones; to an empty GPU if that is
+below -1. With all weights 0 it is first fit where every SLO is kept. The terms are what that leaves out: how much
+training would have to sleep (by the rate model); whether load and memory run out together; how old the jobs are, as run
+times have a heavy tail: what has been there for long stays longest.
 
 *Moving.* At each report, GPUs whose number ``1/2 - load + move . terms`` is at least 0 are looked at, the largest
-first, :data:`TRIES` at most. One all of whose jobs have another GPU by the first rule is
-emptied; each of its jobs restarts.
+first, :data:`TRIES` at most. One all of whose jobs have another GPU by the first rule is emptied; each of its jobs
+restarts.
 
-How long training sleeps on each GPU, and its share of the SMs, is up to GPUColo's controller, which holds the
-inference
+How long training sleeps on each GPU, and its share of the SMs, is up to GPUColo's controller, which holds the inference
 job that is worst off at its SLO; how much of that is needed follows from who shares.
 
 Below the rule are the file of its weights, whole days that are played in compiled code, and the trained rule as a

@@ -4,8 +4,7 @@ both can run.
 Programs are the five recorded ones that the rate model is fitted to: batches of inference as CUDA graphs with pauses,
 and eager training. Their times alone are those of the simulated device.
 
-Between reports GPUs are independent, so that shards change nothing: the same arithmetic in the same order, to the
-last
+Between reports GPUs are independent, so that shards change nothing: the same arithmetic in the same order, to the last
 bit. They are objects of this process, or actors of a Ray cluster; transport and failures are Ray's.
 """
 

@@ -2,8 +2,7 @@
 their steps cost.
 
 A queue is a linear array with counters (Atos, ICPP 2022): ``start`` (up to where tasks are taken), ``alloc`` (up to
-where room is reserved), ``count`` and ``top`` (how many entries are written, and the highest one that is), and
-``end``
+where room is reserved), ``count`` and ``top`` (how many entries are written, and the highest one that is), and ``end``
 (up to where every entry is written). Workers read ahead: they take indices that nobody has written yet.
 
 Devices: :mod:`gpusched_env.games.task_queues.devices`.
