@@ -115,7 +115,7 @@ class KeptFunctions(FunctionCache):
         return None
 
     def _types_key(self, sig: Any, codegen: Any) -> bytes:
-        """Of what depends on more than :func:`gpusched_env.compiling.sources_key` and a function's name."""
+        """The key of what :func:`gpusched_env.compiling.sources_key` and a function's name leave open."""
         cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
         return types_key(sig, codegen, cells, self._source.read_bytes(), self._line)
 
@@ -201,5 +201,5 @@ def _say_waiting(process: str) -> None:
 
 @functools.cache
 def _say(text: str) -> None:
-    """On stderr, once."""
+    """Write a line on stderr, each text once."""
     sys.stderr.write(f"gpusched: {text}\n")

@@ -45,7 +45,7 @@ CHECK_INDICES: Final = os.environ.get("GPUSCHED_CHECK_INDICES", "") not in ("", 
 if CHECK_INDICES:
     config.BOUNDSCHECK = 1  # type: ignore[attr-defined]  # Of all functions; numba.config is filled at run time.
 BUILD: Final = "checked-" if CHECK_INDICES else ""
-"""Before the names of such functions."""
+"""Prefix of the names under which compiled functions are kept: those that check indices are kept apart."""
 
 _INNER: Final[dict[str, Any]] = {
     "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler,

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 MOST_LETTERS = 2000
-"""Of what an error shows."""
+"""Most letters of a line that an error shows; of longer ones it leaves out the middle."""
 
 
 class GpuschedError(Exception):

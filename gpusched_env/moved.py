@@ -141,7 +141,7 @@ class OldPaths(MetaPathFinder, InspectLoader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Of a module that has moved; ``None``: it has not, or its new place has gone."""
+        """The specification of a module that has moved; ``None``: it has not, or its new place has gone."""
         place = place_of(fullname)
         there = None if place == fullname else _spec(place)
         if there is None:
@@ -159,12 +159,12 @@ class OldPaths(MetaPathFinder, InspectLoader):
         return spec is not None and spec.submodule_search_locations is not None
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """For ``python -m``."""
+        """The code of a module at its new place, which ``python -m`` runs."""
         spec = _spec(place_of(fullname))
         return spec.loader.get_code(spec.name) if spec and isinstance(spec.loader, InspectLoader) else None
 
     def get_source(self, fullname: str) -> str | None:
-        """Of the module itself."""
+        """The source of a module at its new place."""
         spec = _spec(place_of(fullname))
         return spec.loader.get_source(spec.name) if spec and isinstance(spec.loader, InspectLoader) else None
 

@@ -72,7 +72,7 @@ class PartLibrary(JITCodeLibrary):
         return super()._get_module_for_linking()
 
     def _get_module_for_linking(self) -> Any:
-        """For a caller that was compiled by Numba's own rules: with all that the function calls."""
+        """The code for a caller that was compiled by Numba's own rules: with all that the function calls."""
         if self._with_callees is None:
             module, *callees = [_module(library) for library in _everything([self])]
             module = module.clone()
@@ -161,7 +161,7 @@ class _OwnLibrary(Compiler):
 
 
 class WholeCompiler(_OwnLibrary):
-    """For functions that Python calls."""
+    """The compiler of functions that Python calls."""
 
     library = WholeLibrary
 
@@ -173,7 +173,7 @@ class PartLowering(NativeLowering):
     _name = "part_lowering"
 
     def run_pass(self, state: Any) -> bool:
-        """To LLVM's intermediate code, which compiled callers find."""
+        """Lower a function to LLVM's intermediate code, which compiled callers find."""
         state.flags.no_compile = True
         super().run_pass(state)
         lowered = state["cr"]
@@ -187,7 +187,7 @@ class PartLowering(NativeLowering):
 
 
 class PartCompiler(_OwnLibrary):
-    """For functions that only compiled functions call."""
+    """The compiler of functions that only compiled functions call."""
 
     library = PartLibrary
 
@@ -213,7 +213,7 @@ class FunctionCache(_Cache):
         raise NotImplementedError
 
     def enable(self) -> None:
-        """It always is."""
+        """Nothing to do: the cache is always enabled."""
 
     disable = flush = enable
 
@@ -245,7 +245,7 @@ def from_bytes(target_context: Any, content: bytes) -> Any:
 
 
 def types_key(signature: Any, codegen: Any, *others: Any) -> bytes:
-    """Of the types of a function's arguments, the version of Numba, the processor, and ``others``."""
+    """The types of a function's arguments, the version of Numba, the processor and ``others``, as bytes of a key."""
     of_types = repr((tuple(getattr(signature, "args", signature)), getattr(signature, "return_type", None)))
     return bytes(dumps((of_types, numba.__version__, codegen.magic_tuple(), others)))
 

@@ -34,11 +34,11 @@ FileName = Annotated[str, Meta(max_length=120, pattern=rf"^[^\s.{_INNER}][^{_INN
 """What files and folders are called by."""
 
 LONGEST_US = 1e12
-"""Of whatever takes time: eleven days. Clocks count picoseconds, and end after fifty."""
+"""The longest time of anything, in microseconds: eleven days. Clocks count picoseconds, and end after fifty."""
 Duration = Annotated[float, Meta(gt=0, le=LONGEST_US)]
-"""Microseconds."""
+"""A duration in microseconds."""
 Time = Annotated[float, Meta(ge=0, le=LONGEST_US)]
-"""Microseconds that may be none."""
+"""A time in microseconds, which may be 0."""
 
 GZIPPED = b"\x1f\x8b"
 """How compressed content begins."""

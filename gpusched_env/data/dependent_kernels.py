@@ -133,7 +133,7 @@ class Mlp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     EXAMPLE: ClassVar = "mlp(model=gpt3_v100,tokens=1024)"
     PLACE: ClassVar = ("mlp", "model", "tokens")
     model: Literal["gpt3_v100", "gpt3_a100", "llama_v100", "llama_a100"]
-    """With the GPU that it was measured on."""
+    """Name of the model, with the GPU that it was measured on."""
     tokens: Count
     forms: bool = False
     """Whether the products may be given other tiles and slices, which take as long as the law of products says."""
@@ -148,10 +148,10 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     EXAMPLE: ClassVar = "attention(model=gpt3_v100,tokens=512)"
     PLACE: ClassVar = ("attention", "model", "keys", "tokens")
     model: Literal["gpt3_v100", "llama_v100"]
-    """With the GPU that it was measured on."""
+    """Name of the model, with the GPU that it was measured on."""
     tokens: Count
     keys: Annotated[int, Meta(ge=0)] = 0
-    """From before: of a prompt none."""
+    """Number of keys from before; 0: a prompt."""
 
     def kernels(self) -> list[TiledKernel]:
         return attention_kernels(self.model, self.keys, self.tokens)
@@ -163,7 +163,7 @@ class Convolutions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     EXAMPLE: ClassVar = "convolutions(network=resnet38_v100,channels=64,batch=1)"
     PLACE: ClassVar = ("conv", "network", "channels", "batch")
     network: Literal["resnet38_v100", "vgg19_v100"]
-    """With the GPU that it was measured on."""
+    """Name of the network, with the GPU that it was measured on."""
     channels: Count
     batch: Count
 

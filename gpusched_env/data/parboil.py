@@ -28,13 +28,13 @@ from gpusched_env.workload.kernel import Kernel, KernelClass
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
 BENCHMARKS: Final = ("histo", "sad", "bfs", "spmv", "stencil", "lbm")
-"""In the order of the paper's figures."""
+"""Names of the benchmarks, in the order of the paper's figures."""
 ITERATIONS: Final = 10_000
-"""Of histo in the stored logs (the argument of its largest input): divides their seconds."""
+"""Iterations of histo in the stored logs (the argument of its largest input), by which their seconds are divided."""
 UNKNOWN_US: Final = 5_000.0
-"""Of a kernel whose time is not stored: several periods of regulation."""
+"""Time of a kernel for which none is stored: several periods of regulation."""
 MOST_SHARE: Final = 0.95
-"""Of the reachable bandwidth, what histo's most demanding kernel takes alone: nearly all (an assumption)."""
+"""Share of the reachable bandwidth that histo's most demanding kernel takes alone: nearly all (an assumption)."""
 REGISTERS: Final = 32
 
 HISTO: Final = {
@@ -86,7 +86,7 @@ class Parboil(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     EXAMPLE: ClassVar = "parboil(benchmark=histo)"
     benchmark: str
-    """Of :data:`BENCHMARKS`; several with ``+`` between them, each at most once."""
+    """A name of :data:`BENCHMARKS`, or several with ``+`` between them, each at most once."""
 
     def __post_init__(self) -> None:
         names = self.benchmarks
@@ -98,7 +98,7 @@ class Parboil(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def benchmarks(self) -> list[str]:
-        """In their order."""
+        """Names of the benchmarks, in their order."""
         return self.benchmark.split("+")
 
 
@@ -136,7 +136,7 @@ def parboil(name: str) -> Workload:
 
 
 def _kernels(benchmark: str) -> tuple[Kernel, ...]:
-    """Of an iteration."""
+    """The kernels of one iteration of a benchmark."""
     shares, times = shares_of_histo(), histo_us()
     if benchmark == "histo":
         return tuple(
@@ -167,7 +167,7 @@ HOGS: Final[dict[str, tuple[float, float]]] = {"write": (62.5, 128.0), "read": (
 UNSEEN_HOGS: Final[dict[str, tuple[float, float]]] = {"update": (50.0, 112.0), "scan": (95.0, 64.0)}
 BUSY: Final[dict[str, Any]] = {"name": "busy"}
 CORES: Final = 4
-"""That run no tenant's host."""
+"""Number of cores that run no tenant's host."""
 HOG: Final = 0.85
 """Chance of a core to have one."""
 BUSY_TOO: Final = 0.5

@@ -57,7 +57,7 @@ def _fitted() -> Any:
 
 
 def costs_on(gpu: str) -> ProductCosts:
-    """Of products on a GPU that was measured, by the name of its specification.
+    """Costs of products on a GPU that was measured, by the name of its specification.
 
     Raises:
         InputError: it was not.
@@ -123,7 +123,7 @@ def forms_of(size: ProductSize, gpu: GpuSpec, own: tuple[tuple[int, int], int], 
 
 
 STEP: Final = 256
-"""Of sizes: of all tiles a multiple."""
+"""Step of the sizes of random products: a multiple of the sizes of all tiles."""
 
 
 class ProductChains(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -53,11 +53,11 @@ class Warps(NamedTuple):
     """Sums over the running warps on a sub-partition (see :func:`with_warps`)."""
 
     demand: float
-    """Of ``rho``: how much of the slot they need."""
+    """Sum of ``rho``: how much of the slot the warps need."""
     squared: float
-    """Of the square of ``rho``."""
+    """Sum of the square of ``rho``."""
     log_idle: float
-    """Of ``log(1 - rho)``: the logarithm of the probability that none of them is ready."""
+    """Sum of ``log(1 - rho)``: the logarithm of the probability that none of the warps is ready."""
 
 
 NO_WARPS = Warps(0.0, 0.0, 0.0)
@@ -67,7 +67,7 @@ class Sharing(NamedTuple):
     """How the running warps on a sub-partition share its issue slots (see :func:`share_slots`)."""
 
     demand: float
-    """Their demand; 0: nobody stretches."""
+    """Summed demand of the running warps; 0: nobody stretches."""
     log_idle: float
     mean_rho: float
     """Demand-weighted mean of ``rho``."""
@@ -76,7 +76,7 @@ class Sharing(NamedTuple):
     leaning: float
     """:func:`tilt`; 0 if that mechanism is off."""
     light_wait: float
-    """Above 0 if light warps wait."""
+    """Whether warps with little demand wait for heavier ones: above 0 if they do."""
 
 
 @law
@@ -198,7 +198,7 @@ class Traffic(NamedTuple):
     demand: float
     """Bytes/us at the pace of its blocks without throttling."""
     loading: float
-    """Its weight in the sharing: loading warps on a sub-partition."""
+    """Weight of the SM in the sharing of bandwidth: loading warps on a sub-partition."""
 
 
 NO_TRAFFIC = Traffic(0.0, 0.0)

@@ -83,17 +83,18 @@ class ProductCosts(NamedTuple):
     """What products take on a GPU."""
 
     block_us: float
-    """Of any block: its start, and writing its tile."""
+    """Time of any block for its start, and for writing its tile."""
     step_us: float
-    """Of an element of a tile, a step along the inner dimension: of the only block on its SM."""
+    """Time of an element of a tile for a step along the inner dimension, in the only block on its SM."""
     beside_us: float
-    """The same, what each further block on the SM adds."""
+    """What each further block on the SM adds to ``step_us``."""
     load_us: float
-    """Of a row or column of a tile, a step: of each block on the SM, where loads take longer than the arithmetic."""
+    """Time of a row or column of a tile for a step, for each block on the SM, where loads take longer than
+    arithmetic."""
     dram_us: float
-    """Of an element of the other matrix, which is read from DRAM once."""
+    """Time to read an element of the other matrix from DRAM once."""
     slice_us: float
-    """Of a block, for each further slice of its tile: it adds to what the one before it wrote."""
+    """Time of a block for each further slice of its tile: it adds to what the one before it wrote."""
 
 
 class Product(NamedTuple):

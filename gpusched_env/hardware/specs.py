@@ -22,7 +22,7 @@ from gpusched_env.reading import LONGEST_US, Duration, Time, checked, parse_yaml
 PositiveInt = Annotated[int, Meta(ge=1, le=2**53)]
 NonNegativeInt = Annotated[int, Meta(ge=0, le=2**53)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
-"""Of what devices have a table of."""
+"""A number of things that devices keep a table of."""
 PositiveFloat = Annotated[float, Meta(gt=0, le=1e18)]
 LEAST_SLICE_US = 1.0
 """Shorter slices than any GPU has would take for ever to simulate."""
@@ -67,19 +67,20 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Latencies of launches, dependencies and context operations, in microseconds."""
 
     launch_latency_us: Time
-    """From the return of the host's launch call to the start on an idle stream."""
+    """Time from the return of the host's launch call to the start on an idle stream."""
     stream_gap_us: Time
-    """From a kernel's last block to the first block of the next kernel already queued in its stream."""
+    """Time from a kernel's last block to the first block of the next kernel already queued in its stream."""
     graph_gap_us: Time
-    """The same between two nodes of a CUDA graph."""
+    """Time from the last block of a node of a CUDA graph to the first block of the next node."""
     graph_gap_beside_us: Time = 0.0
-    """Added to that where kernels that are not the graph's are resident when the node before has ended."""
+    """Time added to ``graph_gap_us`` where kernels that are not the graph's are resident when the node before has
+    ended."""
     graph_launch_us: Time
     """Host time of a graph launch call."""
     event_latency_us: Time
-    """From a kernel's end to the start of a kernel of another stream that waits for it by an event."""
+    """Time from a kernel's end to the start of a kernel of another stream that waits for it by an event."""
     sync_latency_us: Time
-    """From the end of the last kernel to the return of a host synchronisation."""
+    """Time from the end of the last kernel to the return of a host synchronisation."""
     slice_us: Annotated[float, Meta(ge=LEAST_SLICE_US, le=LONGEST_US)]
     """Time slice between contexts that do not share (processes without MPS)."""
     switch_us: Time
@@ -87,15 +88,15 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     partition_change_us: Time
     """Host time of a partition command after the first launch."""
     drain_ack_us: Time = 1.0
-    """From a drain request until the dispatcher stops handing out blocks of the kernel."""
+    """Time from a drain request until the dispatcher stops handing out blocks of the kernel."""
     reset_us: Time = 10.0
     """Dead time of killing a kernel's resident blocks."""
     queue_period_us: Time = 0.0
     """How long the hardware holds some of the queues of a context before it goes on to others, where more than
     ``channels`` are used (:mod:`gpusched_env.hardware.queues`); 0: streams beyond the channels alias."""
     child_launch_us: Time = 6.0
-    """From a kernel's launch of a child on the device until the child is issued (H100, launch.jsonl: 6 us from the call
-    to the start of a single child)."""
+    """Time from a kernel's launch of a child on the device until the child is issued (H100, launch.jsonl: 6 us from the
+    call to the start of a single child)."""
 
 
 class TileCosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,7 +109,7 @@ class TileCosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     order_us: Time = 0.0
     """Time of a block that takes its tile from a counter, and looks up which that is."""
     wait_kernel_us: Time = 0.0
-    """From the start of a producer's first block to the end of the kernel that waits for it."""
+    """Time from the start of a producer's first block to the end of the kernel that waits for it."""
 
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -216,7 +217,7 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Stream priority levels: 0 (default) down to ``-(priorities - 1)`` (most urgent)."""
     timing: Timing
     tiles: TileCosts = TileCosts()
-    """By default nothing: where nobody has measured it."""
+    """Costs of synchronising tiles; zero by default, where nobody has measured them."""
     copies: Copies
     power: Power
     matrix_rates: MatrixRates | None = None
@@ -298,7 +299,7 @@ class GpuProduct(NamedTuple):
 
     @classmethod
     def of(cls, name: object, sms: object, memory_bytes: object) -> GpuProduct:
-        """From values of a file; what is no name or no size is unknown."""
+        """A product by values of a file; what is no name or no size is unknown."""
         sizes = (size if isinstance(size, int) and 0 < size < 2**53 else None for size in (sms, memory_bytes))
         return cls(printable(name) if isinstance(name, str) else "", *sizes)
 

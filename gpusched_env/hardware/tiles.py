@@ -47,13 +47,13 @@ NEEDS_PRODUCT: Final = 3
 
 # Orders in which blocks take their tiles.
 NATIVE: Final = 0
-"""By number, as the GPU hands them out."""
+"""Tiles in order of their numbers, as the GPU hands out blocks."""
 ROW_MAJOR: Final = 1
-"""By number, taken from a counter."""
+"""Tiles in order of their numbers, taken from a counter."""
 GROUPED: Final = 2
-"""In each row, those that are a stride apart one after the other."""
+"""Tiles of a row that are a stride apart, one after the other."""
 COLUMN_MAJOR: Final = 3
-"""Rows fastest, then columns, slices slowest."""
+"""Tiles with rows fastest, then columns, slices slowest."""
 
 
 class Pair(NamedTuple):
@@ -61,7 +61,7 @@ class Pair(NamedTuple):
 
     policy: int
     stride: int
-    """Of the policy; otherwise 1."""
+    """Stride of the policy :data:`STRIDED`; otherwise 1."""
     rows: int
     columns: int
     """Tiles of the producer."""

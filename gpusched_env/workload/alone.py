@@ -41,7 +41,7 @@ class Operation(Protocol):
     def stream(self) -> int: ...
     @property
     def gap_us(self) -> float:
-        """From the end of the operation before in its stream."""
+        """Time from the end of the operation before in its stream."""
 
     @property
     def after(self) -> tuple[int, ...]:

@@ -66,11 +66,11 @@ class CarriedOver:
     recorded_on: str
     gpu: str
     kernels: int
-    """Distinct ones."""
+    """Number of distinct kernels."""
     split: int
-    """Of those, with more blocks than recorded, since theirs do not fit on the GPU."""
+    """Number of kernels with more blocks than recorded, since theirs do not fit on the GPU."""
     rescaled: int
-    """Of those, bound by matrix arithmetic, with times by the ratio of matrix rates."""
+    """Number of kernels bound by matrix arithmetic, with times by the ratio of matrix rates."""
 
     def __str__(self) -> str:
         changes = [(self.split, "split to fit"), (self.rescaled, "rescaled by matrix rates")]
@@ -106,7 +106,7 @@ def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver 
 
 
 def with_scaled_durations(workload: Workload, factors: Sequence[float]) -> dict[str, Any]:
-    """Its ``variants`` and ``graphs``, launches of each kernel taking as many times as long as ``factors`` say."""
+    """The ``variants`` and ``graphs`` of a workload, each kernel taking as many times as long as ``factors`` say."""
 
     def longer(op: _Timed) -> _Timed:
         return msgspec.structs.replace(op, duration_us=op.duration_us * factors[op.index])
@@ -131,7 +131,7 @@ def with_scaled_durations(workload: Workload, factors: Sequence[float]) -> dict[
 
 
 def _factor(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> float:
-    """By how much longer a kernel takes for its matrix arithmetic: grids that leave SMs idle are bound by latency."""
+    """How many times as long a kernel's matrix arithmetic takes: grids that leave SMs idle are bound by latency."""
     bound = kernel.kind == "compute" and kernel.blocks >= recorded_on.sms
     if not bound or recorded_on.matrix_rates is None or gpu.matrix_rates is None:
         return 1.0

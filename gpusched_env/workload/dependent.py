@@ -22,16 +22,16 @@ from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Marks, Op, OpKind, TileNeeds, Variant, Workload
 
 THREADS = 256
-"""Of a block: as matrix kernels of CUTLASS have."""
+"""Threads of a block, as matrix kernels of CUTLASS have them."""
 NEEDS_BY_ROW = TileNeeds()
 Launched = Literal["beside", "in-order", "waited-for"]
 REGISTERS = {1: 255, 2: 128, 3: 80, 4: 64}
-"""Of a thread, by how many blocks an SM is to hold: the register file has 65,536."""
+"""Registers of a thread, by how many blocks an SM is to hold: its register file has 65,536."""
 
 FILTER = 9
 """Elements of a 3 x 3 filter: steps of a convolution's inner loop that read a tile."""
 LEAD_US = 13.0
-"""Of a product's block, what its loads of the other operand take (cuSync, CGO 2024, Table V)."""
+"""Time that its loads of the other operand take a product's block (cuSync, CGO 2024, Table V)."""
 
 
 def lead_of(block_us: float) -> float:
@@ -46,15 +46,15 @@ class TiledKernel:
     rows: int
     columns: int
     slices: int
-    """Of each tile (split-K)."""
+    """Slices of each tile (split-K)."""
     duration_us: float
-    """Alone on the GPU."""
+    """Duration alone on the GPU."""
     blocks_per_sm: int = 1
-    """1 to 4."""
+    """Blocks that an SM is to hold, 1 to 4."""
     needs: TileNeeds | None = None
-    """Of the one before; ``None``: as all of its chain."""
+    """What it needs of the kernel before it; ``None``: as all kernels of its chain."""
     whole: tuple[int, ...] = ()
-    """Places of earlier ones of which it needs everything besides."""
+    """Places of earlier kernels of which it needs everything besides."""
     forms: tuple[TiledKernel, ...] = ()
     """The same work in other tiles or slices; of these only the grid, the duration and the blocks an SM count."""
 

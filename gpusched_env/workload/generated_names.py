@@ -51,7 +51,7 @@ class IrregularGraph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     convolutions that join; ``wired``: layers that sum a random few of those before."""
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     kernels: Annotated[int, Meta(ge=8, le=10_000)] | None = None
-    """Of an iteration; drawn from 100 to 450."""
+    """Number of kernels of an iteration; drawn from 100 to 450."""
     width: Annotated[int, Meta(ge=1, le=32)] | None = None
     """What may run side by side: independent sums of forces, branches, pairs of chains a cell, or layers within reach
     of the next; drawn from 1 to 8."""

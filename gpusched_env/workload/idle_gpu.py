@@ -96,7 +96,7 @@ class PlayedAlone:
     host_us: float
     """When the last host thread is done with its last operation."""
     launches: list[list[_Launch | None]]
-    """By thread and operation; ``None`` for what never reaches the device."""
+    """Launches by thread and operation; ``None`` for what never reaches the device."""
 
     @property
     def spans(self) -> list[list[tuple[Span, ...]]]:
@@ -112,7 +112,7 @@ class PlayedAlone:
 _HALVINGS, _ROUGHLY, _CHORDS, _CLOSE = 50, 7, 2, 1e-13
 _SYNCS = (OpKind.SYNC, OpKind.SYNC_STREAM, OpKind.SYNC_EVENT)
 _QUEUE = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST)
-"""For a copy engine."""
+"""Kinds of operations that go through a copy engine."""
 _ENDS, _COPY_ENDS, _READY, _HOST = range(4)
 """What happens first at one instant, as on the devices; within each by launch or thread."""
 
@@ -126,7 +126,7 @@ class _Launch:
     """What it is a part of."""
     parts: tuple[_Launch, ...] = ()
     left = 1
-    """Of its parts and what it does itself, how many have not ended."""
+    """How many have not ended of its parts and what it does itself."""
     base_us = 0.0
     waits = 0
     """Unfinished launches that it waits for."""
@@ -161,20 +161,20 @@ class _Run:
         """Picoseconds, what, of which launch or thread, and the time itself."""
         self._launches: list[_Launch] = []
         self._passed: list[list[_Launch | None]] = [[] for _ in threads]
-        """By thread: operations that it is done with; ``None`` for those that are no launches."""
+        """Launches of the operations that each thread is done with; ``None`` for those that are no launches."""
         self._blocked: set[int] = set()
         self._host_us = 0.0
         self._outstanding = 0
         self._last_end_us = -math.inf
         self._lines: defaultdict[int, deque[_Launch]] = defaultdict(deque)
-        """By stream: unfinished launches in order of issue."""
+        """Unfinished launches by stream, in order of issue."""
         self._line_end_us: dict[int, float] = {}
         self._marked: dict[int, _Launch | None] = {}
-        """By mark that is set: its launch; ``None``: it was the host's own."""
+        """Launches by the mark that they have set; ``None``: it was the host's own."""
         self._free_us: dict[int, float] = {}
-        """By copy engine."""
+        """When each copy engine is free."""
         self._kernels: dict[int, _Launch] = {}
-        """Those whose start is known, and that have not ended."""
+        """Kernels whose start is known and that have not ended, by number of the launch."""
 
     def played(self) -> PlayedAlone:
         """Play it to its end."""

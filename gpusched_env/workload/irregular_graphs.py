@@ -38,7 +38,7 @@ class Tensor(NamedTuple):
 
 
 class _Family(NamedTuple):
-    """In what families differ besides their structure, from the recordings."""
+    """What families differ in besides their structure, from the recordings."""
 
     typical_us: tuple[float, float]
     """Range of the median duration, log-uniform."""
@@ -104,9 +104,9 @@ class Network:
             for between in ((1, SMALL_BLOCKS), (large, 2500 if graph.family != "physics" else 4 * SMALL_BLOCKS))
         )
         self._kernels: dict[tuple[Role, int], tuple[int, Kernel]] = {}
-        """By role and blocks, with their rows."""
+        """Kernels with their rows, by role and blocks."""
         self.parameters = {role: rng.randint(*between) for role, between in _PARAMETERS.items()}
-        """By role, tensors of the model that a kernel reads besides."""
+        """Number of the model's tensors that a kernel reads besides, by role."""
         self.again = rng.uniform(0.0, 0.4)
         """How often a kernel of a chain reads the further inputs of the chain."""
 

@@ -27,9 +27,9 @@ from gpusched_env.reading import LONGEST_US, Duration
 Dim = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 MOST_BYTES = 1e18
-"""Of DRAM traffic."""
+"""Most bytes of DRAM traffic."""
 MOST_FORMS = 3
-"""That a kernel has besides its own."""
+"""Most forms that a kernel has besides its own."""
 
 KernelClass = Literal["compute", "memory", "mixed", "latency"]
 """What bounds a kernel alone: arithmetic, DRAM traffic, both, or neither (tiny and latency-bound)."""
@@ -140,15 +140,15 @@ CLASS_DEMAND: dict[KernelClass, Demand] = {
     "mixed": Demand(issue=0.45, wait=0.20, dram=0.50),
     "latency": Demand(issue=0.25, wait=0.17, dram=0.30),
 }
-"""By class, for kernels without counters: effective demands with which networks replayed side by side slow
-as recorded. They were chosen on a recording before ``data/measurements/h100/model_pairs.jsonl``, and predict
-that one better. They lie above what Nsight Compute reports for five of the networks (compute 50 % of the SM's
-and 15 % of the DRAM's peak, memory 45 and 30, mixed 15 and 15, latency 4 and 5), because they also stand for
-what the sharing laws leave out: caches, loaded latencies and uneven blocks."""
+"""Effective demands by class, for kernels without counters, with which networks replayed side by side slow as recorded.
+They were chosen on a recording before ``data/measurements/h100/model_pairs.jsonl``, and predict that one better. They
+lie above what Nsight Compute reports for five of the networks (compute 50 % of the SM's and 15 % of the DRAM's peak,
+memory 45 and 30, mixed 15 and 15, latency 4 and 5), because they also stand for what the sharing laws leave out:
+caches, loaded latencies and uneven blocks."""
 
 
 COUNTED_DRAM: dict[KernelClass, float] = {"compute": 0.15, "memory": 0.30, "mixed": 0.15, "latency": 0.05}
-"""By class, the mean DRAM traffic that Nsight Compute reports for kernels of five networks (AlexNet, BERT twice,
+"""Mean DRAM traffic by class, as Nsight Compute reports it for kernels of five networks (AlexNet, BERT twice,
 ResNet-50, VGG-16 on an H100): the share of the DRAM bandwidth of the SMs that they cover."""
 
 WARP_RHO = 0.30
@@ -158,7 +158,7 @@ is no bound: libraries' kernels unroll further, or use tensor cores, and keep an
 
 
 UNUSED = 0.10
-"""Of 5, 10 and 20 % the one with which operators beside networks are predicted best."""
+"""Most share of slots left empty: of 5, 10 and 20 % the one that predicts operators beside networks best."""
 
 UNEVEN = 0.07
 """Relative standard deviation of the work of blocks that all fit at once, of long kernels of libraries: some of them
@@ -168,7 +168,7 @@ LEAST_UNEVEN_US = 20.0
 """Shorter kernels than this were seen to leave all SMs at once."""
 
 MOST_BLOCKS = 2**53
-"""Of a grid: all that floats can count."""
+"""Most blocks of a grid: all that floats can count."""
 SHORTEST_BLOCK_US = 1e-3
 """A thousand steps of the simulated clock: shorter ones would be rounded by more than a thousandth."""
 
@@ -190,7 +190,7 @@ class KernelProfile:
     sms: int
     """SMs that it uses on an empty GPU."""
     brought_bytes: float = 0.0
-    """That it brings into the L2 and takes out of it again: its DRAM traffic as counters report it."""
+    """Bytes that it brings into the L2 and takes out of it again: its DRAM traffic as counters report it."""
     forms: tuple[int, ...] = ()
     """Identities of the kernels of the problem that do the same work."""
 

@@ -51,7 +51,7 @@ def conflict(older: Touches, newer: Touches) -> str:
 
 
 def conflicts(ops: Sequence[Touches]) -> list[NDArray[np.int64]]:
-    """For each of some operations, in order of issue, the places of the older ones that it conflicts with.
+    """Places of the older operations that each one conflicts with, for operations in order of issue.
 
     The same as :func:`conflict` of all pairs, in array operations.
     """
@@ -84,10 +84,10 @@ def conflicts(ops: Sequence[Touches]) -> list[NDArray[np.int64]]:
 
 
 def dependencies(ops: Sequence[Touches]) -> list[tuple[int, ...]]:
-    """For each operation the places of those that it waits for, without those that these wait for themselves."""
+    """Places of the operations that each one waits for, without those that these wait for themselves."""
     found: list[tuple[int, ...]] = []
     behind: list[int] = []
-    """By operation, a set of bits: all that must have ended before it starts."""
+    """Operations that must all have ended before one starts, as a set of bits for each one."""
     for older in conflicts(ops):
         needed: list[int] = []
         covered = 0

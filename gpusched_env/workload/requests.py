@@ -24,9 +24,9 @@ from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.reading import decoded, read_bytes, table_rows, unzipped
 
 MOST_REQUESTS: Final = 2**22
-"""Of a file."""
+"""Most requests of a file."""
 MOST_TOKENS: Final = 2**20
-"""Of a prompt, or an answer."""
+"""Most tokens of a prompt, or of an answer."""
 LATEST_US: Final = 1e14
 """Three years: published traces last for up to four months."""
 
@@ -46,12 +46,12 @@ class RecordedRequests:
 
 
 def unit_clock(unit_us: float) -> Clock:
-    """Of numbers of a unit."""
+    """The clock of times that are numbers of a unit."""
     return lambda cell: number(cell) * unit_us
 
 
 def date_clock() -> Clock:
-    """Of dates with a time of day, counted from the first one; UTC where they name no zone."""
+    """The clock of dates with a time of day, counted from the first one; UTC where they name no zone."""
     first: list[datetime] = []
 
     def since_first(cell: Any) -> float:
@@ -142,7 +142,7 @@ class TraceFormat:
     source: str
     time: str
     unit: str
-    """Of the times."""
+    """Unit of the times."""
     prompt: str
     answer: str
     own: bool = False
@@ -238,15 +238,15 @@ def _requests(rows: Iterator[Row], where: str) -> RecordedRequests:
 
 
 MOST_DOCUMENT_BYTES: Final = 2**24
-"""Of a document, which is in memory as a whole."""
+"""Most bytes of a document, which is in memory as a whole."""
 
 
 class _Load(msgspec.Struct):
     type: str
     frequency: float = 0.0
-    """A second."""
+    """Requests a second."""
     trace: list[float] = []
-    """Milliseconds."""
+    """Times in milliseconds."""
 
 
 class _Task(msgspec.Struct):
@@ -312,7 +312,7 @@ def _listed(found: _Document, where: str) -> RecordedRequests:
 
 
 def _load(found: _Document, where: str, task: str | None) -> RecordedRequests:
-    """Of a task of DISB's: the trace or the period of its load."""
+    """The requests of one of DISB's tasks: the trace or the period of its load."""
     loads = {each.id: each.load for each in found.tasks}
     timed = [name for name, load in loads.items() if load.type in ("trace", "periodic")]
     if task is None and len(timed) != 1:
@@ -341,7 +341,7 @@ def _instead(load: _Load) -> str:
 
 
 MOST_FILE_BYTES: Final = 2**28
-"""Of a file, unzipped."""
+"""Most bytes of a file, unzipped."""
 
 
 def read_requests(path: Path, task: str | None = None) -> RecordedRequests:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=1, le=2**20)]
-"""Of tokens, or of requests."""
+"""A number of tokens, or of requests."""
 
 
 class Prefill(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="prefill", tag_field="kind"):
@@ -32,7 +32,7 @@ class Decode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def size(self) -> tuple[int, int]:
-        """As of :class:`Prefill`."""
+        """Requests of the batch, and tokens that the cache of each holds, as :attr:`Prefill.size` says."""
         return self.batch, self.context
 
 

@@ -27,7 +27,7 @@ from gpusched_env.workload.serving import Batching, Count
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 MOST_JOBS = 2**24
-"""In the system at once, of all tenants: 2 GB of them."""
+"""Most jobs in the system at once, of all tenants: they take 2 GB."""
 
 
 class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,7 +129,7 @@ class Trace(_Base, frozen=True, kw_only=True, tag="trace", tag_field="kind"):
 
     file: str | None = None
     times_us: Annotated[tuple[Time, ...], Meta(max_length=2**20)] = ()
-    """In order."""
+    """Recorded times, in order."""
     prompts: tuple[Count, ...] = ()
     answers: tuple[Count, ...] = ()
     """Tokens of each request; empty: not recorded."""
@@ -197,12 +197,12 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory_bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Device memory that the tenant holds throughout."""
     kernels: Literal["synthetic", "library"] = "synthetic"
-    """On a real GPU, what stands for its recorded kernels, for as long as these took: ``synthetic`` ones of the same
+    """What stands for its recorded kernels on a real GPU, for as long as these took: ``synthetic`` ones of the same
     shape, registers, shared memory and traffic, or a ``library``'s own, matrix products of cuBLAS and element-wise
-    operations of CuPy. Simulated devices run the recorded kernels whatever it says."""
+    operations of CuPy. Simulated devices run the recorded kernels whatever this says."""
     batching: Batching | None = None
-    """It is a serving engine: its jobs are requests, which it serves together, step by step, by the recorded variants
-    that say which ``step`` they are; ``None``: jobs are served one at a time."""
+    """How a serving engine batches: its jobs are requests, which it serves together, step by step, by the recorded
+    variants that say which ``step`` they are; ``None``: it is none, and jobs are served one at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,7 +248,7 @@ def replay_of(trace: Trace) -> TraceReplay:
 
 
 def _ps(us: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """As :func:`~gpusched_env.hardware.clock.to_ps` rounds."""
+    """Times in picoseconds, rounded as :func:`~gpusched_env.hardware.clock.to_ps` does."""
     return np.floor(np.asarray(us) * PS_PER_US + 0.5)
 
 

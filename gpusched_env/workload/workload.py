@@ -24,7 +24,7 @@ FORMAT = "gpusched-workload/1"
 
 
 Share = Annotated[float, Meta(ge=0, le=1e3)]
-"""Of a duration."""
+"""A share of a duration."""
 
 
 class OpKind(enum.IntEnum):
@@ -90,7 +90,8 @@ class TileNeeds(msgspec.Struct, frozen=True, array_like=True):
     """Matrices that the producer has side by side. A step of a row reads a tile of each, of a product of the first two.
     """
     steps: Annotated[int, Meta(ge=1)] = 1
-    """Of a row: steps of its inner loop a column of the producer's (of a convolution the elements of its filter)."""
+    """Steps of its inner loop for a column of the producer's, where it needs a row (of a convolution the elements of
+    its filter)."""
     lead: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     """Share of a block's work that needs nothing of the producer, where it is done first."""
 
@@ -121,7 +122,7 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     needs: TileNeeds = TileNeeds()
     """What its tiles need of the producer's, where there are ``tiles``."""
     cold: Share = 0.0
-    """By which share of its duration it takes longer where the L2 has lost what an earlier iteration of its workload
+    """Share of its duration by which it takes longer where the L2 has lost what an earlier iteration of its workload
     left there (:mod:`gpusched_env.hardware.l2`); the duration is that of a warm L2."""
 
 
@@ -137,16 +138,16 @@ class GraphNode(msgspec.Struct, frozen=True, array_like=True):
     after: tuple[Annotated[int, Meta(ge=0)], ...] = ()
     """Earlier nodes of the graph that it waits for."""
     cold: Share = 0.0
-    """As of :class:`Op`."""
+    """Share by which it takes longer where the L2 has lost its data, as :attr:`Op.cold`."""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One recorded iteration."""
 
     ops: tuple[Op, ...]
-    """Of the main host thread."""
+    """Operations of the main host thread."""
     threads: tuple[tuple[Op, ...], ...] = ()
-    """Of further host threads, which begin with the main one; the iteration's host work ends with the last of them."""
+    """Operations of further host threads, which begin with the main one; the host work ends with the last of them."""
     step: Step | None = None
     """Which step of a serving engine it is; ``None``: of none."""
 
@@ -332,7 +333,7 @@ class Marks:
         return self._awaited.get((thread, place), ())
 
     def awaited_marks(self, thread: int, place: int) -> tuple[int, ...]:
-        """Their marks."""
+        """Marks of the operations that one waits for by events."""
         return tuple(sorted({self._numbers[ref] for ref in self.awaited(thread, place)}))
 
     def of(self, ref: Ref) -> int:

@@ -43,7 +43,7 @@ class CpuCores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     cores: Annotated[tuple[Core, ...], Meta(min_length=1, max_length=1024)]
     period_us: Annotated[float, Meta(ge=1, le=1e9)] = 1000.0
-    """Between two ticks of a core."""
+    """Time between two ticks of a core."""
     kappa: Annotated[float, Meta(ge=1, le=1e6)] = 1.0
     """Bytes of bandwidth that a byte of theirs costs (:mod:`gpusched_env.hardware.shared_memory`)."""
     saturation: Annotated[float, Meta(ge=1)] = 4.0

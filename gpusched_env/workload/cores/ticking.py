@@ -68,9 +68,9 @@ class CoreState:
     misses: float = 0.0
     last_misses: float = 0.0
     all_misses: float = 0.0
-    """Of the periods before."""
+    """Misses of all periods before this one."""
     tick_ps: int = 0
-    """Its next one."""
+    """When its next tick is."""
     since_ps: int = 0
     """Up to when its process is accounted for."""
     throttled_since_ps: int = 0

@@ -53,7 +53,7 @@ def exponential_us(u, rate_per_s):
 
 @procedure
 def regimes_gap_us(w, tenant):
-    """To the next job where the rate switches: of whatever happens next, with the chance that it is the switch."""
+    """Time to the next job where the rate switches: gaps to whatever is next, a job or a switch, until it is a job."""
     p = program(w, tenant)
     c = client(w, tenant)
     gap_us = 0.0
@@ -138,7 +138,7 @@ def send_next(w, tenant):
 
 @procedure
 def gap_us(w, tenant):
-    """From the arrival of a job to the next one (in a closed loop: from its completion)."""
+    """Time from the arrival of a job to the next one (in a closed loop: from its completion)."""
     p = program(w, tenant)
     if p.arrivals == CLOSED_LOOP:
         return p.think_us

@@ -71,24 +71,24 @@ def arrival_numbers(process: ArrivalProcess, replay: TraceReplay | None = None) 
 # States of a job.
 WAITING: Final = 0
 SERVED: Final = 1
-"""Its tenant's host has taken it up."""
+"""State of a job that its tenant's host has taken up."""
 HAS_LEFT: Final = 2
-"""Completed or rejected."""
+"""State of a job that was completed or rejected."""
 
 # Until how many jobs a closed loop goes on, where that is no number.
 NO_LIMIT: Final = -1
 NO_LIMIT_UNSTARTED: Final = -2
-"""No limit, and nobody has told it to come or go."""
+"""No limit to the jobs of a closed loop, and nobody has told it to come or go."""
 
 # States of a host thread.
 IDLE: Final = 0
-"""It has done its part of the job, or there is none."""
+"""State of a thread that has done its part of the job, or has no job."""
 SPENDING: Final = 1
-"""The timer runs to the end of the host time before its operation; or it looks again."""
+"""State of a thread whose timer runs to the end of the host time before its operation; or it looks again."""
 BLOCKED: Final = 2
-"""What its operation needs has not happened yet."""
+"""State of a thread that is blocked: what its operation needs has not happened yet."""
 RETURNING: Final = 3
-"""The timer runs to the return of a synchronisation."""
+"""State of a thread whose timer runs to the return of a synchronisation."""
 
 AWAKE: Final = 0
 """``Client.asleep_until_ps`` of a host that does not sleep before a job."""
@@ -98,13 +98,13 @@ PROMPT: Final = 0
 ANSWER: Final = 1
 
 NO_JOB: Final = -1
-"""In place of a job's number."""
+"""What stands in place of a job's number where there is none."""
 
 # States of a mark.
 UNISSUED: Final = -1
 """``Mark.launch`` of an operation that was not issued yet."""
 DONE_BY_HOST: Final = -2
-"""Of one that is the host's alone, and done."""
+"""``Mark.launch`` of an operation that is the host's alone, and done."""
 
 SYNC: Final = int(OpKind.SYNC)
 SYNC_STREAM: Final = int(OpKind.SYNC_STREAM)
@@ -122,7 +122,7 @@ class JobOps:
     threads: tuple[int, ...]
     batch: int = 0
     tokens: int = 0
-    """Of an engine's step: requests (0: a prefill), and tokens of each."""
+    """An engine's step: ``batch``, its number of requests (0: a prefill), and ``tokens`` of each."""
 
 
 @dataclass
@@ -133,7 +133,7 @@ class HostClient:
     first_thread: int
     arrived: int = 0
     until: int = NO_LIMIT_UNSTARTED
-    """So many jobs and no more come in a closed loop; below 0: no limit."""
+    """Number of jobs after which no more come in a closed loop; below 0: no limit."""
     taken: int = 0
     completed: int = 0
     rejected: int = 0
@@ -166,7 +166,7 @@ class HostClient:
     trace_from_ps: int = 0
     """Time of its trace at which the episode begins."""
     regime: int = 0
-    """Of arrivals whose rate switches: 1 in busy times."""
+    """Regime of arrivals whose rate switches: 1 in busy times."""
     jobs_us: float = 0.0
     jobs_since_ps: int = 0
     last_turnaround_us: float = 0.0
@@ -182,7 +182,8 @@ class HostClient:
     prefill_left: int = 0
     """Tokens that it has still to prefill after that, of the newest request that runs."""
     l2_job: int = -1
-    """This and what follows: its share of the L2 (:mod:`gpusched_env.devices.rules.l2`)."""
+    """Number of the last job with a resident kernel; this and what follows are its share of the L2
+    (:mod:`gpusched_env.devices.rules.l2`)."""
     brought_bytes: float = 0.0
     seen_bytes: float = 0.0
     missing: float = 1.0
@@ -197,7 +198,7 @@ class Job:
     first_op: int = 0
     operations: int = 0
     unfinished: int = 0
-    """Of its operations on the device."""
+    """Number of its operations on the device that have not ended."""
     marks: int = 0
     state: int = WAITING
     overdue: int = 0
@@ -205,15 +206,15 @@ class Job:
     started_ps: int = NEVER
     deadline_ps: int = NEVER
     due_ps: int = NEVER
-    """Of its launches."""
+    """Deadline of its launches."""
     factor: float = 1.0
     prompt: int = 0
     answer: int = 0
     """Lengths of a serving engine's request, tokens."""
     tokens: int = 0
-    """Of its answer, so far."""
+    """Tokens of its answer, so far."""
     cached: int = 0
-    """In the cache, while it runs."""
+    """Tokens of it in the cache, while it runs."""
     preemptions: int = 0
     first_token_ps: int = NEVER
 

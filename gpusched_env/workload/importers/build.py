@@ -1,4 +1,4 @@
-"""From a recording to a workload: kernels, graphs, streams, operations, and host times without the profiler."""
+"""Making a workload of a recording: kernels, graphs, streams, operations, and host times without the profiler."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ImportedNode:
     """A node of a graph."""
 
     event: DeviceEvent
-    """Of the first launch."""
+    """What it was in the first launch of its graph."""
     duration_us: float
     """Mean over the launches."""
     after: tuple[int, ...]
@@ -317,9 +317,9 @@ class _Tables:
 
     kernels: dict[_Identity, int]
     graphs: dict[Action, int]
-    """By launch."""
+    """Number of the graph that each launch is of."""
     streams: dict[int, int]
-    """By recorded number."""
+    """Number of each stream in the workload, by the recorded one."""
 
     def variant(self, iteration: Iteration) -> Variant:
         """An iteration, with times as recorded."""

@@ -180,17 +180,17 @@ class CacheRow(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     weight_bytes: Annotated[int, Meta(ge=0)]
-    """Of a network's weights and inputs."""
+    """Bytes of a network's weights and inputs."""
     other_bytes: Annotated[int, Meta(ge=0)]
-    """That an iteration holds at most besides."""
+    """Most bytes that an iteration holds besides."""
     warm_us: Times
-    """Of an iteration's kernels in order, one iteration after the other."""
+    """Times of an iteration's kernels in order, one iteration after the other."""
     cold_us: Times
-    """The same, each iteration behind something that empties the L2."""
+    """Times of the same kernels, each iteration behind something that empties the L2."""
 
     @property
     def footprint_bytes(self) -> int:
-        """That an iteration touches."""
+        """Bytes that an iteration touches."""
         return self.weight_bytes + self.other_bytes
 
 

@@ -146,9 +146,9 @@ class _Parts:
     """Calls that order device work, with their processes and correlations (-1: none)."""
     overheads: list[HostCall] = field(default_factory=list)
     annotations: list[tuple[int, HostCall]] = field(default_factory=list)
-    """With their processes."""
+    """Annotations with their processes."""
     work: list[tuple[OpKind, Fields]] = field(default_factory=list)
-    """Of the device."""
+    """Work of the device: kinds and events."""
     operators: list[Fields] = field(default_factory=list)
     details: list[Fields] = field(default_factory=list)
     """What the profiler says of synchronisations and events."""
@@ -170,7 +170,7 @@ class _Parts:
             self.details.append(event)
 
     def of(self, part: GpuProcess) -> _Parts:
-        """Those of one process on one GPU."""
+        """The parts that are of one process on one GPU."""
 
         def mine(process: int) -> bool:
             return len(self.launches) < 2 or process == part.process
@@ -198,7 +198,7 @@ class _Parts:
 
 
 def _owners(parts: _Parts) -> dict[int, int | None]:
-    """By GPU: the process that launched most of its work, which is behind calls that fit.
+    """The process that launched most of a GPU's work, by GPU; it is behind calls that fit.
 
     Processes count their calls alike. Of those that fit alike, each is taken to have a GPU of its own.
     """
@@ -234,7 +234,7 @@ def _order_calls(parts: _Parts) -> Iterator[OrderCall]:
     streams: dict[int | None, int] = {}
     waits: dict[int | None, tuple[int | None, int | None]] = {}
     recorded: dict[int | None, int] = {}
-    """By wait: the stream that it waits for."""
+    """Stream whose record a wait waits for, by the wait's correlation."""
     for detail in parts.details:
         arguments = detail.inside("args")
         correlation, stream = _detail(arguments, "correlation"), _detail(arguments, "stream")

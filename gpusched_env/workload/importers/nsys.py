@@ -161,7 +161,7 @@ class _Export:
         self._strings = tables.texts(_TEXTS)
 
     def recording(self, name: str, iteration: str | None, selection: Selection) -> Recording:
-        """That of a process on a GPU."""
+        """The recording of a process on a GPU."""
         work = self._work()
         part = select(((_part(row), kind) for kind, row in work), selection, self._gpu, self._origin)
         if any(_part(row) == part for row in self._rows("GRAPH_TRACE", _WORK)):
@@ -233,7 +233,7 @@ class _Export:
                     if correlation is not None and number is not None and _process(row) in (None, part.process):
                         known[correlation] = number
         last: dict[int, int] = {}
-        """By event: the call that recorded it last."""
+        """The call that recorded an event last, by event."""
         for correlation, call in sorted(calls.items(), key=lambda entry: (entry[1].start_us, entry[0])):
             kind, event = ordering(call.name), events.get(correlation)
             if kind is None:

@@ -38,11 +38,11 @@ class Action:
     call: HostCall
     kind: OpKind
     stream: int | None
-    """As recorded; ``None``: it has none, or it is unknown."""
+    """Stream as recorded; ``None``: it has none, or it is unknown."""
     events: tuple[DeviceEvent, ...] = ()
     """Device work in order of its starts: one piece, or the nodes of a graph."""
     order: OrderCall | None = None
-    """Of synchronisations, records and waits."""
+    """What the recording says of a synchronisation, record or wait; ``None`` for other calls."""
     record: Action | None = None
     """The record that it waits for."""
     inferred: bool = False
@@ -155,24 +155,24 @@ class _Resolver:
         self._starts = {t: [action.call.start_us for action in own] for t, own in self._launches.items()}
         self._last_stream: dict[int, int | None] = {}
         self._unrecorded: dict[int, dict[int | None, None]] = defaultdict(dict)
-        """By thread: streams with launches since their last record, in order of the last launch."""
+        """Streams with launches since their last record, by thread, in order of the last launch."""
         self._stream_end: dict[int | None, float] = {}
         self._busy_until_us = -math.inf
         self._records: list[Action] = []
         self._own_records: dict[int, list[Action]] = defaultdict(list)
-        """By thread."""
+        """Records by the thread that made them."""
         self._by_number: dict[int, Action] = {}
         self._taken: dict[Action, int] = {}
         """Records by the event that waits name them by."""
         self._last_launch: dict[int | None, Action] = {}
-        """By stream."""
+        """The last launch of each stream."""
         self._behind: dict[Action, Action | None] = {}
-        """By record: the launch before it in its stream, if there is one."""
+        """The launch before a record in its stream, if there is one, by record."""
         self._waiting: dict[tuple[int | None, Action | None], set[int | None]] = defaultdict(set)
-        """By the stream of a record and the launch before it: streams that wait for that."""
+        """Streams that wait for a record, by its stream and the launch before it."""
 
     def take(self, action: Action) -> None:
-        """The next call."""
+        """Follow the next call."""
         thread = action.call.thread
         action.busy_until_us = self._busy_until_us
         if action.events:
@@ -259,7 +259,7 @@ class _Resolver:
 
 
 def usual_threads(recording: Recording) -> dict[int, int]:
-    """By stream: the host thread that launches most of its work."""
+    """The host thread that launches most of a stream's work, by stream."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     for event in recording.events:
         if event.call is not None:

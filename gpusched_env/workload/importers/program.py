@@ -1,4 +1,4 @@
-"""From profiler timestamps to a host program: what the host did, in order, and how long it took between.
+"""Making a host program of profiler timestamps: what the host did, in order, and how long it took between.
 
 Waiting for a place in the queue of launches is no work of the host, nor is what overlaps the iteration before.
 """
@@ -70,9 +70,9 @@ class ImportedOp:
     kind: OpKind
     host_us: float
     ahead_us: float
-    """Of that, while the device was still busy with what was launched before the iteration."""
+    """Part of the host time in which the device was still busy with what was launched before the iteration."""
     stream: int | None
-    """As recorded; ``None`` for what concerns no stream."""
+    """Stream as recorded; ``None`` for what concerns no stream."""
     action: Action | None
     """What was recorded of it; ``None`` for synchronisations that no call of their own made."""
 
@@ -82,9 +82,9 @@ class Iteration:
     """The operations of one iteration and how long it took under the profiler."""
 
     threads: list[list[ImportedOp]]
-    """By host program, the main one first."""
+    """Operations by host program, the main one first."""
     recorded_us: float
-    """From the iteration's start, or the end of the device's work for those before, to the return of the
+    """Time from the iteration's start, or the end of the device's work for those before, to the return of the
     synchronisation that closes it."""
     closed: bool
     """Whether the host itself synchronised at the end; if not, a synchronisation was added."""
@@ -199,7 +199,7 @@ def _paid(overheads: Sequence[HostCall], calls_us: Sequence[float]) -> list[Host
 
 
 def _kept(own: Sequence[Action]) -> tuple[set[Action], int]:
-    """Of an iteration's records, waits and synchronisations those that mean something in it.
+    """The records, waits and synchronisations of an iteration that mean something in it.
 
     A wait means something if the iteration records what it waits for, in another stream that it uses; a record if
     something waits for it.

@@ -87,7 +87,7 @@ class OrderCall:
     kind: OpKind
     """``SYNC``, ``SYNC_STREAM``, ``SYNC_EVENT``, ``RECORD`` or ``WAIT``."""
     number: int = -1
-    """By which waits name a record; -1: they do not."""
+    """Number by which waits name a record; -1: they do not."""
     stream: int | None = None
     """Stream that records, waits or is waited for; ``None``: unknown."""
     event: int | None = None
@@ -122,7 +122,7 @@ class DeviceEvent:
     call: HostCall | None
     """The launch call; ``None`` if it was not recorded."""
     number: int = -1
-    """By which it names that call: later calls of a process have larger ones; -1: unknown."""
+    """Number by which it names its launch call: later calls of a process have larger ones; -1: unknown."""
     shape: LaunchShape | None = None
     """Set for kernels."""
     bytes: int = 0
@@ -152,7 +152,7 @@ class Recording:
     gpu: GpuProduct
     """What the driver says of its GPU."""
     events: tuple[DeviceEvent, ...]
-    """In any order."""
+    """Device work, in any order."""
     orders: tuple[OrderCall, ...]
     """Synchronisations, records of events and waits for them, in any order."""
     iterations: tuple[HostCall, ...]

@@ -1,4 +1,4 @@
-"""From a profiler's file to a workload, and what that looks like at a glance."""
+"""Importing a profiler's file as a workload, and what that looks like at a glance."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class WorkloadSummary:
     gap_median_us: float
     """Median length of those gaps; 0 without any."""
     gap_p95_us: float
-    """Their 95th percentile; 0 without any."""
+    """95th percentile of the lengths of those gaps; 0 without any."""
     occupancy: float
     """Resident over possible blocks of the whole GPU, weighted by duration, 0 to 1."""
     sm_share: float
@@ -163,7 +163,7 @@ class WorkloadSummary:
 
     @property
     def pace(self) -> float:
-        """By which share the replay is longer than what was measured (negative: shorter)."""
+        """Share by which the replay is longer than what was measured (negative: shorter)."""
         return self.alone_us / self.wall_us - 1.0
 
 
@@ -244,11 +244,11 @@ class _IterationAlone(NamedTuple):
 
     length_us: float
     covered_us: float
-    """In which the device does something."""
+    """Time in which the device does something."""
     shared_us: float
-    """In which it does more than one thing."""
+    """Time in which the device does more than one thing."""
     gaps_us: NDArray[np.float64]
-    """Between them."""
+    """Lengths of the gaps in which the device does nothing; 0 where it goes on."""
 
 
 def _run(workload: Workload, variant: Variant, spec: GpuSpec) -> _IterationAlone:
