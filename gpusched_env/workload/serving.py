@@ -71,7 +71,7 @@ class Lognormal(
 class Geometric(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="geometric", tag_field="kind"
 ):
-    """After each token the next one is the last with the same chance; ``mean`` before it is clipped to ``most``."""
+    """A length that ends after each token with the same chance; ``mean`` before it is clipped to ``most``."""
 
     mean: Annotated[float, Meta(ge=1, le=2**20)]
     most: Count

@@ -35,7 +35,7 @@ from gpusched_env.workload.host import NO_LIMIT_UNSTARTED, RANDOM_STREAMS
 from gpusched_env.workload.tenant import MOST_JOBS, too_many_jobs
 
 GROWTH: Final = 4
-"""By how much a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
+"""Factor by which a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
 IN_ENV: Final = (
     "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "tilings",
     "semaphores", "ended_slices", "saved_blocks", "aheads", "edges", "timers", "heap", "contexts", "sets", "log",
@@ -82,7 +82,7 @@ class Arena(Uncopied, OneThread):
 
     def __init__(self) -> None:
         self.address = 0
-        """Of the ``ENV`` record; changes when the arena grows."""
+        """Address of the ``ENV`` record; changes when the arena grows."""
         self.timeline = Timeline()
         self.given: NDArray[np.int64]
         """Words of the command that is to be carried out (:func:`~gpusched_env.scheduling.legality.write_numbers`)."""
@@ -99,7 +99,7 @@ class Arena(Uncopied, OneThread):
 
     @property
     def envs(self) -> NDArray[np.void]:
-        """That record as a row, of which one number is read much faster."""
+        """The record of :attr:`env` as a row, of which one number is read much faster."""
         if not self._sections:
             raise InputError("this device has no episode yet: call reset() first")
         return self._sections["env"]

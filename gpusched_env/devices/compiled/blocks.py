@@ -81,7 +81,7 @@ def period_ps(rate):
 
 @inlined
 def set_rate(x, row, rate):
-    """From now on, a row makes progress at a rate; nothing changes if that is its rate to the last bit."""
+    """Let a row make progress at a rate from now on; nothing changes if that is its rate to the last bit."""
     if rate == row.rate:
         return
     row.left -= row.rate * ((x.now_ps - row.at_ps) / 1e6)
@@ -226,7 +226,7 @@ def undo_jump(x):
 
 @inlined
 def waves_begun(now_ps, first_end_ps, wave_ps, waves):
-    """Of ``waves`` that follow each other from ``first_end_ps`` on, how many have begun before ``now_ps``."""
+    """How many have begun before ``now_ps``, of ``waves`` that follow each other from ``first_end_ps`` on."""
     if now_ps <= first_end_ps:
         return 0
     return min(waves, (now_ps - first_end_ps + wave_ps - 1) // wave_ps)

@@ -37,13 +37,13 @@ def start_building() -> None:
 
 
 def await_building() -> None:
-    """Until the other process has ended; whatever it could not do is left to this one."""
+    """Wait until the other process has ended; whatever it could not do is left to this one."""
     if _other is not None:
         _other.wait()
 
 
 def _stop_other_process() -> None:
-    """This process ends, and nobody waits for the other one any more."""
+    """End the other process, as this one ends and nobody waits for it any more."""
     if _other is not None and _other.poll() is None:
         _other.terminate()
         _other.wait()

@@ -128,7 +128,7 @@ BUILDERS: Final[dict[str, Callable[[Arena], Any]]] = {
 
 
 SENT_COLUMNS: Final = 10
-"""Of the table that :func:`~gpusched_env.devices.compiled.entry.empty_outbox` fills."""
+"""Number of columns of the table that :func:`~gpusched_env.devices.compiled.entry.empty_outbox` fills."""
 QUEUE = ["stream", "priority", "partition_first", "partition_sms"]
 """Fields of a launch that say in which queue it is."""
 
@@ -138,21 +138,21 @@ class Sent(NamedTuple):
 
     slot: int
     launch: int
-    """Id."""
+    """Id of the launch."""
     op: int
     """Row of what it carries out, in the problem's tables."""
     stream: int
     """Row of the stream that it was launched into."""
     priority: int
     first: int
-    """Of the SMs that it may run on, in the order of :func:`gpusched_env.hardware.placement.sm_order`."""
+    """First of the SMs that it may run on, in the order of :func:`gpusched_env.hardware.placement.sm_order`."""
     sms: int
-    """How many; all of the GPU's without a partition."""
+    """Number of SMs that it may run on; all of the GPU's without a partition."""
     after: tuple[int, ...]
     """Ids of unfinished launches of other queues that it waits for, ascending. A queue is a stream at a priority on
     some SMs."""
     blocks: int
-    """That a kernel has left to run; -1: all."""
+    """Blocks that a kernel has left to run; -1: all."""
     recalled: bool
     """Whether it was sent before, and is to hand out no further blocks."""
 
@@ -208,12 +208,12 @@ class CompiledDevice:
         self.arena: Arena = Arena()
         self._showing = Showing(self.arena, BUILDERS)
         self._place = (0, 0)
-        """Commands and time of what it shows."""
+        """Commands and time of what the device shows."""
         self._stop_ps = NEVER
 
     @property
     def entry(self) -> threading.RLock:
-        """Of the memory, which one thread uses at a time."""
+        """The lock of the memory, which one thread uses at a time."""
         return self.arena.entry
 
     @one_thread_at_a_time

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NO_KNOBS: Final = -1
-"""In place of how many jobs had come or gone when knobs were set."""
+"""What stands in place of how many jobs had come or gone when knobs were set, where none were."""
 
 
 class StandingDecision(NamedTuple):
@@ -43,7 +43,7 @@ class StandingDecision(NamedTuple):
     knobs: Ints
     """``(len(Knob), tenants or more)``."""
     levels: Ints
-    """Of :func:`~gpusched_env.planning.interval.levels_of`."""
+    """Priorities by place in the order, as :func:`~gpusched_env.planning.interval.levels_of` gives them."""
 
 
 @called

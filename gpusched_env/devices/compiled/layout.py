@@ -370,18 +370,18 @@ HIDDEN: Final = 1
 """A child that is on its way to be issued."""
 PENDING: Final = 2
 LAUNCHED: Final = 3
-"""In a stream."""
+"""A launch that waits in a stream."""
 READY: Final = 4
-"""In a hardware queue or resident; at its engine; a graph with nodes that run."""
+"""A launch in a hardware queue or resident, a copy at its engine, or a graph with nodes that run."""
 EMPTIED: Final = 5
-"""Its blocks have ended; its children have not, or nobody knows yet (:data:`STREAM_ROW`, ``windowed``)."""
+"""A launch whose blocks have ended; its children have not, or nobody knows yet (:data:`STREAM_ROW`, ``windowed``)."""
 
 # States of a grid.
 NOT_QUEUED: Final = 0
-"""All blocks are handed out, or no further ones are to be."""
+"""A grid whose blocks are all handed out, or that is to hand out no further ones."""
 IN_QUEUE: Final = 1
 RETURNS: Final = 2
-"""Not in the queue, but it will be again: saved blocks are being read back."""
+"""A grid that is not in the queue, but will be again: saved blocks are being read back."""
 
 # Sets of SMs used as scratch.
 PICK: Final = 0

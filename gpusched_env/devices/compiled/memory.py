@@ -37,7 +37,7 @@ WORD: Final = ir.IntType(64)
 
 
 def lines(size: int) -> NDArray[np.uint8]:
-    """So many zero bytes, from the beginning of a cache line."""
+    """Zero bytes, so many, from the beginning of a cache line."""
     memory = np.zeros(size + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
     return memory[start : start + size]
@@ -112,7 +112,7 @@ def columns(dtype: np.dtype[Any], field: str, name: str) -> Any:
 
 
 def _check(builder: ir.IRBuilder, address: Any, first: Any, count: Any, dtype: np.dtype[Any], name: str) -> None:
-    """In a build that checks: end the process where ``count`` records from number ``first`` on are not in the table."""
+    """End the process where ``count`` records from number ``first`` on are not in the table; in builds that check."""
     if not HEADER or not name:
         return
     mark, size = (

@@ -45,27 +45,27 @@ class Sizes:
     rows: int
     """Rows of residents on an SM."""
     jobs: int
-    """In the system, of a tenant; a power of two."""
+    """Jobs of a tenant in the system; a power of two."""
     launches: int
-    """Unfinished ones of all tenants."""
+    """Unfinished launches of all tenants."""
     edges: int
     aheads: int
     """Operations that hosts have issued behind the scheduler's window."""
     log: int
     semaphores: int
-    """That a launch waits for at most."""
+    """Semaphores that a launch waits for at most."""
     slices: int
     """Tiles of several slices that a launch has at most."""
     saved: int
     """Records of saved blocks of a launch whose tiles are synchronised."""
     cores: int
-    """Of the CPU."""
+    """Cores of the CPU."""
     processes: int
-    """On all of them."""
+    """Processes on all cores."""
 
     @property
     def timers(self) -> int:
-        """One an owner, see :mod:`~gpusched_env.devices.compiled.timing`."""
+        """Number of timers, one an owner, see :mod:`~gpusched_env.devices.compiled.timing`."""
         return 1 + 2 * self.tenants + self.threads + self.cores + 2 * self.launches
 
     def with_room_for(self, other: Sizes) -> Sizes:

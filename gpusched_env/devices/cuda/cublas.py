@@ -14,7 +14,7 @@ import numpy as np
 from gpusched_env.errors import GpuError, InputError
 
 STREAMS: Final = 4096
-"""With products in them, at a time: those of a problem's queues, and of the branches of its graphs."""
+"""Most streams with products in them at a time: those of a problem's queues, and of the branches of its graphs."""
 WORKSPACE: Final = 16 * 1024
 """Bytes for each stream: as few as cuBLAS takes, so that a product is one kernel, not several parts and their sum."""
 HALF: Final = 2
@@ -53,14 +53,14 @@ class Cublas:
             raise GpuError(f"cuBLAS cannot be used: {error}") from error
         self.version = int(self._library.get_version(self._handle))
         self._factors = np.array([1.0, 0.0], np.float32)
-        """Of the product, and of what was there."""
+        """Factors of the product, and of what was there."""
         self._room = cupy.zeros(STREAMS * WORKSPACE, np.uint8)
         self.forget_all()
 
     def forget_all(self) -> None:
         """Take the memory of all streams back, in which nothing is left to do."""
         self._spaces: dict[int, tuple[Any, int]] = {}
-        """By handle of a stream: the stream, so that no other gets its handle, and the address of its memory."""
+        """The stream by its handle, so that no other gets that, and the address of its memory."""
         self._free = [int(self._room.data.ptr) + WORKSPACE * number for number in reversed(range(STREAMS))]
 
     def forget(self, stream: Any) -> None:
@@ -114,13 +114,13 @@ class LaunchShape(NamedTuple):
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     registers: int
-    """A thread."""
+    """Registers of a thread."""
     shared_bytes: int
-    """Static and dynamic, a block."""
+    """Static and dynamic shared memory of a block."""
 
     @property
     def threads(self) -> int:
-        """Of the whole grid."""
+        """Threads of the whole grid."""
         x, y, z = self.grid
         a, b, c = self.block
         return x * y * z * a * b * c
@@ -155,7 +155,7 @@ def shape_of(launch: Callable[[Any], None], stream: Any) -> LaunchShape:
 
 
 def _shape(driver: Any, node: Any) -> LaunchShape:
-    """Of a kernel in a graph."""
+    """The shape of a kernel in a graph."""
     (params,) = _checked(driver.cuGraphKernelNodeGetParams(node))
     function = params.func
     if not int(function):  # It was loaded without a context.

@@ -43,7 +43,7 @@ SLOTS: Final = 1 << 14
 SUCCESS, NOT_READY = 0, 600
 """``cudaSuccess`` and ``cudaErrorNotReady``."""
 NO_QUEUE: Final = 0
-"""In place of the handle of a stream at a priority that nothing in it can have."""
+"""What stands in place of the handle of a stream at a priority that nothing in it can have."""
 REPORT_BYTES: Final = 8 * REPORT_WORDS
 
 QueueKey = tuple[int, int, tuple[int, int] | None]
@@ -89,24 +89,24 @@ class CupyGpu:
             self._mark = call(self._launcher.mark, 1, 1, 0, [0])
             self._clock = HostClock(cupy, self._launcher)
         self._calls: dict[tuple[int, float], Call] = {}
-        """By kernel of the problem and scale."""
+        """Calls of stand-ins, by kernel of the problem and scale."""
         self._fits = FitCache(cache_file(cupy, self.name) if cache else None)
         self._library: Library | None = None
-        """From when a tenant asks for it."""
+        """Kernels of libraries, made when a tenant asks for them."""
         self._number = number
         self._partitions: Partitions | None = None
         self._queues: dict[QueueKey, StreamQueue] = {}
         self._busy: dict[int, StreamQueue] = {}
-        """Those with work, by handle of the stream."""
+        """Queues with work, by handle of the stream."""
         self._pool: dict[int, Any] = {}
-        """Events, by slot."""
+        """Events by slot, to be used again."""
         self._events: dict[int, Any] = {}
-        """Of launches that have not ended."""
+        """Events of launches that have not ended."""
         self._graphs: dict[tuple[int, QueueKey], Any] = {}
         self._captures: list[Any] = []
         """Graphs that compiled code launches."""
         self.fits: dict[tuple[int, str], Fit[Any]] = {}
-        """Of the kernels of the problem that was prepared, by identity and by what the tenant has for its kernels."""
+        """Stand-ins of the prepared problem, by identity of the kernel and what the tenant has for its kernels."""
         self._blocks: BlockRecord | None = None
         self._recalls: Recalls | None = None
         self._slot = 0
@@ -270,7 +270,7 @@ class CupyGpu:
         return self._library if self._library is not None and op.stream in self._library.streams else None
 
     def _event(self, slot: int) -> Any:
-        """Of a slot; made the first time."""
+        """The event of a slot, made the first time."""
         found = self._pool.get(slot)
         if found is None:
             found = self._pool[slot] = self._cp.cuda.Event(disable_timing=True)
@@ -283,7 +283,7 @@ class CupyGpu:
         return slot
 
     def _word(self, slot: int) -> int:
-        """Of a slot's report, the first."""
+        """Place of the first word of a slot's report."""
         return slot * REPORT_BYTES // 8
 
     def _stand_in(self, ready: Call, stream: int, slot: int, blocks: int = 0, only: int = -1) -> int:
@@ -473,7 +473,7 @@ class CupyGpu:
             return self._blocks.rows(self._clock, unfinished)
 
     def _wait(self) -> None:
-        """Until nothing is left on the GPU."""
+        """Wait until nothing is left on the GPU."""
         begun = time.perf_counter()
         for queue in self._queues.values():
             while not self._idle(queue):

@@ -223,7 +223,7 @@ class RealDevice(CompiledDevice):
             self.arena.serve(reason)
 
     def _slot_of(self, report: Report) -> int:
-        """Of the launch of a report; one that has ended is not on the GPU any more."""
+        """The slot of the launch of a report; one that has ended is not on the GPU any more."""
         return self._slots.pop(report.launch) if report.ended else self._slots[report.launch]
 
     def _send(self) -> None:

@@ -31,7 +31,7 @@ from gpusched_env.workload.kernel import KernelProfile
 from gpusched_env.workload.workload import OpKind
 
 ISSUE_CYCLES: Final = 4
-"""From a multiply-add to one that needs it (Hopper): a chain uses every fourth issue slot of its sub-partition."""
+"""Cycles from a multiply-add to one that needs it (Hopper): a chain uses a fourth of its sub-partition's slots."""
 LOAD_BYTES: Final = 16
 NEAR: Final = 0.005
 """A duration so close to the wanted one, relative, is near enough. With four times as much, the first that was near
@@ -55,13 +55,13 @@ class StandIn:
     threads: int
     registers: int
     shared_bytes: int
-    """Dynamic, a block."""
+    """Dynamic shared memory of a block."""
     chains: int
-    """Of :data:`~gpusched_env.devices.cuda.kernels.CHAINS`."""
+    """Multiply-adds of a thread that may be under way at once, of :data:`~gpusched_env.devices.cuda.kernels.CHAINS`."""
     turns: int
     """What its duration is set by."""
     loads: int
-    """Of every thread."""
+    """Loads of every thread."""
     extra: int
     """Threads of a block that load once more."""
 
@@ -76,7 +76,7 @@ class StandIn:
 
 
 def with_loads(stand: StandIn, block_loads: float) -> StandIn:
-    """With so many loads a block, to the nearest."""
+    """The stand-in with so many loads a block, to the nearest."""
     loads, extra = divmod(round(block_loads), stand.threads)
     return replace(stand, loads=loads, extra=extra)
 
@@ -218,11 +218,11 @@ class KeptFit(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct):
-    """The file."""
+    """The content of the file."""
 
     format: str
     fits: dict[str, KeptFit]
-    """By first stand-in, wanted duration, gap, and whether blocks look for a recall."""
+    """Fits by first stand-in, wanted duration, gap, and whether blocks look for a recall."""
 
 
 def cache_file(cupy: Any, product: str) -> Path | None:

@@ -32,14 +32,14 @@ class Work:
     stream: int
     """Row of the problem's streams."""
     priority: int
-    """Of the stream, CUDA's convention: 0 is the default, lower is more urgent. A stream at a priority on some SMs is a
-    queue: it starts its work in the order of submission."""
+    """Priority of the stream, CUDA's convention: 0 is the default, lower is more urgent. A stream at a priority on some
+    SMs is a queue: it starts its work in the order of submission."""
     sms: tuple[int, int] | None
     """First and number of the SMs that its blocks may run on; ``None``: all."""
     after: tuple[int, ...]
     """Ids of earlier work, of other queues, that must have ended before it starts."""
     blocks: int = -1
-    """Of a kernel, that it has left to run after it was recalled; -1: all."""
+    """Blocks that a kernel has left to run after it was recalled; -1: all."""
 
 
 class Report(NamedTuple):
@@ -141,9 +141,9 @@ class LaunchPlace(Enum):
     HELD = auto()
     ON_GPU = auto()
     RECALLED = auto()
-    """Still on the GPU, with no further blocks to begin."""
+    """Still on the GPU, with no further blocks to begin: the launch was recalled."""
     AWAY = auto()
-    """With the scheduler, preempted."""
+    """Away from the GPU: the launch was preempted, and is with the scheduler."""
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class Order:
     """A launch that has not finished."""
 
     work: Work
-    """It waits for all in ``after``, of its own queue too."""
+    """Its work, which waits for all in ``after``, of its own queue too."""
     place: LaunchPlace = LaunchPlace.HELD
     preempted: bool = False
     """Whether the scheduler wants it back."""
@@ -160,17 +160,17 @@ class Order:
 
     @property
     def queue(self) -> tuple[int, int, tuple[int, int] | None]:
-        """Its stream at a priority on some SMs."""
+        """Its queue: its stream at a priority on some SMs."""
         return self.work.stream, self.work.priority, self.work.sms
 
 
 class RecallableQueue:
-    """Between a device and its GPU, in one episode."""
+    """What stands between a device and its GPU in one episode."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
         self._orders: dict[int, Order] = {}
-        """By id, each behind those that it waits for."""
+        """Unfinished launches by id, each behind those that it waits for."""
         self._told: list[Report] = []
 
     @property
@@ -217,7 +217,7 @@ class RecallableQueue:
             self._gpu.recall(called)
 
     def keep(self, launches: Collection[int]) -> None:
-        """Of launches that are with the scheduler only some have not vanished: nothing waits for others any more."""
+        """Forget the launches with the scheduler that have vanished, all but these: nothing waits for them any more."""
         gone = [id_ for id_, order in self._orders.items() if order.place is LaunchPlace.AWAY and id_ not in launches]
         for id_ in gone:
             del self._orders[id_]

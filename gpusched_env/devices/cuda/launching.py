@@ -16,7 +16,7 @@ from gpusched_env.devices.cuda.kernels import cubin, shared_numbers, values_for
 from gpusched_env.errors import GpuError
 
 LINES: Final = 1 << 26
-"""Of 16 bytes, of the buffer that kernels load from: a gigabyte, so that no cache holds what a launch reads."""
+"""Lines of 16 bytes in the buffer that kernels load from: a gigabyte, so that no cache holds what a launch reads."""
 SEED, ENDED, REPORT, BLOCKS, RECALL = 3, 4, 5, 8, 9
 """Words of ``Arguments`` in ``synthetic.cu`` that differ from launch to launch."""
 SHARED_BY_DEFAULT: Final = 48 * 1024
@@ -29,12 +29,12 @@ class Call:
     """A kernel with what it is told."""
 
     function: int
-    """Handle of the driver."""
+    """Handle of the driver for its function."""
     blocks: int
     threads: int
     shared_bytes: int
     words: NDArray[np.uint64]
-    """Its parameters; read when it is launched."""
+    """Parameters of the kernel; read when it is launched."""
     places: NDArray[np.uint64]
     """Where each parameter begins."""
     at: int

@@ -30,7 +30,7 @@ DEPTH: Final = 64
 DEEPEST: Final = 256
 """Units; a longer product has more tiles, in more waves: the matrices of a deeper one would be too large."""
 ELEMENTS: Final = 1024
-"""For each unit of an element-wise operation's size."""
+"""Elements for each unit of an element-wise operation's size."""
 LINE: Final = 1 << 27
 """Elements in memory, more than caches hold; a longer operation goes over them again."""
 UNIT_US: Final = {"product": 0.3, "elementwise": 0.0015}
@@ -49,11 +49,11 @@ class LibraryStand:
 
     operation: Literal["product", "elementwise"]
     tiles: int
-    """Of the result, as many as the recorded kernel uses SMs, about; 0 for an element-wise operation."""
+    """Tiles of the result, as many as the recorded kernel uses SMs, about; 0 for an element-wise operation."""
     marked: bool
     """Whether marks before and behind it are part of its time: outside graphs."""
     version: int
-    """Of cuBLAS."""
+    """Version of cuBLAS."""
     size: int = 1
     """What its duration is set by: depth of the matrices, or number of elements."""
 
@@ -114,11 +114,11 @@ class Library:
         self._measured: dict[LibraryStand, dict[int, float]] = {}
         """Time between ends by size, us, under each stand-in's shortest."""
         self._made: dict[LibraryStand, Callable[[Any], None]] = {}
-        """Launches into a stream, of all problems."""
+        """Launches into a stream by stand-in, of all problems."""
         self._launches: dict[tuple[int, float, bool], Callable[[Any], None]] = {}
-        """Those of this problem: by kernel, scale, and whether outside a graph."""
+        """Launches of this problem, by kernel, scale, and whether outside a graph."""
         self._stands: dict[int, LibraryStand] = {}
-        """Of this problem, by kernel."""
+        """Stand-ins of this problem, by kernel."""
         self._shapes: dict[LibraryStand, LaunchShape] = {}
         self._own: dict[Kernel, LibraryStand] = {}
         """The shortest stand-ins of kernels that :meth:`kernels` made."""
@@ -273,7 +273,7 @@ class Library:
         )
 
     def _size_per_us(self, first: LibraryStand, period_us: float) -> float:
-        """By what was measured nearest to a period."""
+        """Size that a microsecond takes, by what was measured nearest to a period."""
         known = self._measured[first]
         least_us = known[1]
         longer = [

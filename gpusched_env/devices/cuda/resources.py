@@ -48,13 +48,13 @@ class CopyBuffers:
 
 
 MOST_BLOCKS: Final = 1 << 22
-"""Of one episode; they take 100 MB of the GPU's memory."""
+"""Most blocks of one episode; they take 100 MB of the GPU's memory."""
 BLOCK_BYTES: Final = 24
 """``Block`` in ``synthetic.cu``: start and end in the GPU's time, and SM."""
 
 
 class BlockRecord:
-    """Of one episode."""
+    """The record of the blocks of one episode."""
 
     def __init__(self, cupy: Any) -> None:
         self._cp = cupy
@@ -106,7 +106,7 @@ STOP_AT: Final = 8
 
 
 class Recalls:
-    """Of one problem."""
+    """The words by which launches of one problem are recalled."""
 
     def __init__(self, cupy: Any, slots: int) -> None:
         """
@@ -130,7 +130,7 @@ class Recalls:
         """Launches that left the GPU with blocks that have not run."""
 
     def address(self, slot: int) -> int:
-        """Of the record of a launch with a slot."""
+        """Address of the record of a launch with a slot."""
         return self._at + RECALL_BYTES * slot
 
     def note(self, launch: int, slot: int, seed: int, blocks: int) -> None:

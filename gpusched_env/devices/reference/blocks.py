@@ -37,13 +37,13 @@ class Queueing(enum.Enum):
 
     QUEUED = enum.auto()
     DISPATCHED = enum.auto()
-    """All are handed out."""
+    """Not in the queue: all its blocks are handed out."""
     RETURNING = enum.auto()
-    """Saved ones are read back."""
+    """Not in the queue: saved blocks are read back."""
     DRAINING = enum.auto()
-    """No more: it leaves when its resident blocks have ended."""
+    """Out of the queue for good: the grid leaves when its resident blocks have ended."""
     FROZEN = enum.auto()
-    """No more: its resident blocks are saved or killed."""
+    """Out of the queue for good: its resident blocks are saved or killed."""
 
 
 @dataclass(eq=False)
@@ -61,14 +61,14 @@ class Grid:
     partition: InitVar[tuple[int, int]]
     """First SM rank and number of SMs that may hold its blocks."""
     blocks: int
-    """Of the whole kernel."""
+    """Blocks of the whole kernel."""
     tiling: Tiling | None = None
     """Where tiles are synchronised."""
     saved: int = 0
     """How many of :attr:`waiting` continue with :attr:`saved_left` of their work."""
     saved_left: float = 1.0
     id: int = -1
-    """Of its launch."""
+    """Id of its launch."""
     serial: int = -1
     """Number in order of becoming resident in its context."""
     resident: int = 0
@@ -132,7 +132,7 @@ class Block:
         self.start_ps = self.since_ps = now
         self.end_ps = NEVER
         self.stopped = False
-        """For a preemption: it holds its SM and makes no progress."""
+        """Whether it is stopped for a preemption: it holds its SM and makes no progress."""
 
     @property
     def cohort(self) -> tuple[Grid, int, float, bool, int]:
@@ -150,12 +150,12 @@ class Block:
         return self.grid.tiling is not None and self.passed < self.grid.tiling.waits(self.number)
 
     def reach_limit(self, now: int) -> None:
-        """It has done what it may do."""
+        """Stop at the limit: the block has done what it may do."""
         self.left, self.since_ps, self.rate, self.end_ps = self.floor, now, 0.0, NEVER
         self.held = True
 
     def find_limit(self) -> None:
-        """Of a block that is held: how far it may go, now that tiles were posted."""
+        """Find how far a block that is held may go, now that tiles were posted."""
         tiling, latency_us = self.grid.tiling, self.grid.latency_us
         assert tiling is not None
         while self.limited and tiling.may_pass(self.number, self.passed):
@@ -175,7 +175,7 @@ class Block:
             self.end_ps = now + max(1, math.floor((self.left - self.floor) / rate * PS_PER_US + 0.5))
 
     def pause(self, ps: int) -> None:
-        """Its context was switched out for a time."""
+        """Put everything off by the time for which the block's context was switched out."""
         self.since_ps += ps
         if self.end_ps < NEVER:
             self.end_ps += ps
@@ -241,7 +241,7 @@ class Sm:
         self.changed = True
 
     def cohorts(self) -> Iterator[list[Block]]:
-        """Its blocks in order of age, equal ones together."""
+        """The blocks of the SM in order of age, equal ones together."""
         for _, blocks in itertools.groupby(self.blocks, lambda block: block.cohort):
             yield list(blocks)
 
@@ -259,13 +259,13 @@ class Rates:
         self._sms = sms
         self._physics = physics
         self._times_us: list[list[float]] = [[] for _ in sms]
-        """By SM, durations of its cohorts before memory throttling."""
+        """Durations of cohorts before memory throttling, by SM."""
         self._asked = [NO_TRAFFIC for _ in sms]
-        """By SM, what it asks of DRAM at that pace."""
+        """What each SM asks of DRAM at that pace."""
         self.traffic = 0.0
         """DRAM traffic, bytes/us."""
         self.bandwidth = physics.dram_bytes_per_us
-        """That there is for all of it; cores of the CPU may take some."""
+        """DRAM bandwidth for all of that, bytes/us; cores of the CPU may take some."""
 
     def update(self, now: int) -> None:
         """New rates, where something has changed."""

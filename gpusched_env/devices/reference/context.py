@@ -51,7 +51,7 @@ class Context:
         self._channels: list[deque[Launch]] = [deque() for _ in range(rules.channels)]
         self._held, self._period_ps = rules.held_queues, rules.queue_period_ps
         self._places: dict[int, int] = {}
-        """Of the hardware queues that were used, in order of first use, where they take turns."""
+        """Places of the hardware queues that were used, in order of first use, where they take turns."""
         self._heads: deque[Launch] = deque()
         """Channel heads that wait for a free slot among the resident grids."""
         self._resident: dict[int, Launch] = {}

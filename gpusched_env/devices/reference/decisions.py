@@ -72,7 +72,7 @@ class Decisions:
         """Whether something was launched: partitions made before that are set-up."""
         tenants = len(problem.programs)
         self.partitions = [(0, self._sms)] * tenants
-        """By tenant: where its launches go by default."""
+        """First SM and number of SMs where launches of each tenant go by default."""
         self.busy_until_ps = 0
         """When the host time of all decisions so far is spent."""
         self.wait_until_ps = NEVER

@@ -30,9 +30,9 @@ class State(enum.Enum):
     PENDING = enum.auto()
     """Issued; the scheduler has not launched it."""
     LAUNCHED = enum.auto()
-    """In a stream, where it waits."""
+    """Launched by the scheduler, and waiting in a stream."""
     READY = enum.auto()
-    """In a hardware queue, resident, at its engine, or a graph whose nodes run."""
+    """Ready: in a hardware queue, resident, at its engine, or a graph whose nodes run."""
     DONE = enum.auto()
     """Finished or vanished."""
 
@@ -62,7 +62,7 @@ class Launch:
     parts: int = 0
     """Nodes or children that have not finished."""
     nodes: list[Launch] = field(default_factory=list)
-    """Of a graph that has begun."""
+    """Nodes of a graph that has begun."""
     emptied: bool = False
     """Whether it has nothing to do itself any more, besides its parts."""
     producer: Launch | None = None
@@ -101,7 +101,7 @@ class Launch:
     ready_ps: int = 0
     """Earliest start, as far as it is known."""
     started_ps: int = NEVER
-    """Of its first block since it was last launched (of a graph: of its first node)."""
+    """Start of its first block since it was last launched (of a graph: of its first node)."""
     first_started_ps: int = NEVER
     ran_ps: int = 0
     """What it ran before."""
@@ -115,10 +115,10 @@ class Launch:
         self.stream = self.row
         """Row of the stream that it was launched into, before that of the one that it was issued into; -1: none."""
         self.whole = self.blocks
-        """Its thread blocks when it runs from its start."""
+        """Number of thread blocks when it runs from its start."""
         self.issued_ps = clock.now
         self.alarm = Alarm(clock)
-        """Its next step: it is ready, it is issued, saved blocks are back, a copy starts or ends."""
+        """Alarm of its next step: it is ready, it is issued, saved blocks are back, a copy starts or ends."""
         self.preemption = Alarm(clock)
         """The step of its preemption that is under way."""
 
@@ -144,7 +144,7 @@ class Launch:
 
     @property
     def parent_id(self) -> int:
-        """Of :attr:`parent`; -1: there is none."""
+        """Id of :attr:`parent`; -1: there is none."""
         return -1 if self.parent is None else self.parent.id
 
     @property
@@ -181,7 +181,7 @@ class Launch:
 
     @property
     def on_gpu(self) -> tuple[int, int]:
-        """Its blocks that wait, and that are resident; of a graph summed over its nodes."""
+        """Number of blocks that wait, and that are resident; of a graph summed over its nodes."""
         if self.nodes:
             waiting, resident = zip(*(node.on_gpu for node in self.nodes), strict=True)
             return sum(waiting), sum(resident)
@@ -195,7 +195,7 @@ class Launch:
         other.waiters.add(self)
 
     def set_off(self, at_ps: int, phase: Phase, then: Callable[[Launch], object]) -> None:
-        """Its next step: ``then`` is called with it."""
+        """Set the alarm of its next step: ``then`` is called with it."""
         self.alarm.set(at_ps, phase, self.id, lambda: then(self))
 
     def elapsed_ps(self, now: int) -> int:
@@ -209,7 +209,7 @@ def in_order(launches: set[Launch]) -> list[Launch]:
 
 
 class Lines:
-    """By stream of a program: its unfinished launches, in order of issue."""
+    """Unfinished launches by stream of a program, in order of issue."""
 
     def __init__(self) -> None:
         self._lines: defaultdict[int, list[Launch]] = defaultdict(list)
@@ -269,8 +269,10 @@ class OwnStreams:
         return min(rows, key=lambda row: self._streams[row].in_flight, default=-1)
 
     def behind(self, launch: Launch) -> tuple[float, float, int]:
-        """Of a pending launch of a window: profiled time left of what it would be behind in its stream, and of those
-        of them that are behind all that it waits for, and how many pending launches wait for it; 0 of others."""
+        """What stands before a pending launch of a window: profiled time left of what it would be behind in its stream,
+        and of those of them that are behind all that it waits for, and how many pending launches wait for it; 0 of
+        others.
+        """
         if not launch.windowed:
             return 0.0, 0.0, 0
         row = self.stream_for(launch) if not launch.preempted else -1

@@ -47,14 +47,14 @@ class Streams:
         self._ids = itertools.count()
         self.unfinished: dict[int, Launch] = {}
         self.pending: dict[int, Launch] = {}
-        """Those that wait for the scheduler."""
+        """Launches that wait for the scheduler."""
         self.launched: dict[int, Launch] = {}
         """Kernels and graphs that it has launched, in order of launch."""
         self._lines = Lines()
         self._offspring = Offspring(setting, self._new, self._issued)
         self._last_in_queue: dict[tuple[int, int], Launch] = {}
         self._priorities = [0] * len(setting.problem.streams)
-        """By stream, of the last kernel or graph that was handed to it."""
+        """Priority of the last kernel or graph that was handed to each stream."""
         self.own = OwnStreams(setting)
         """The scheduler's, for launches of a window."""
 

@@ -47,9 +47,9 @@ class Tiling:
     posts: TilePair | None = None
     order: TileOrder = "native"
     stride: int = 1
-    """Of order ``grouped``."""
+    """Stride of the order ``grouped``."""
     ended: list[int] = field(default_factory=list)
-    """By tile, how many of its slices have ended."""
+    """How many slices of each tile have ended."""
     saved: list[tuple[int, float]] = field(default_factory=list)
     """Blocks that a preemption saved, in this order, and what is left of each."""
 

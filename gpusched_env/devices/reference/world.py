@@ -84,7 +84,7 @@ class Clock(simpy.Environment):
     def __init__(self) -> None:
         super().__init__()
         self.alarms: set[Alarm] = set()
-        """Those that are set: without any, nothing happens any more. SimPy's queue also holds what was called off."""
+        """Alarms that are set: without any, nothing happens any more. SimPy's queue also holds what was called off."""
 
     @property
     def now(self) -> int:

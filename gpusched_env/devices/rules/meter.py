@@ -15,7 +15,7 @@ TRAFFIC_CHANGE: Final = 1e-9
 
 @procedure
 def gpu_changed(w, busy_sms, traffic):
-    """From now on, ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
+    """Account for the time so far; from now on ``busy_sms`` SMs hold blocks and ``traffic`` bytes/us go to DRAM."""
     if busy_sms == w.busy_sms and abs(traffic - w.traffic) <= TRAFFIC_CHANGE * traffic:
         return
     elapsed_us = (w.now_ps - w.gpu_since_ps) / 1e6

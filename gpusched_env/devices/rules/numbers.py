@@ -20,7 +20,7 @@ TIMES = (
     "launch_latency", "event_latency", "sync_latency", "slice", "switch", "partition_change", "drain_ack", "reset",
     "child_launch", "graph_gap_beside", "queue_period",
 )  # fmt: skip
-"""Those of :class:`gpusched_env.hardware.specs.Timing` that devices keep in picoseconds."""
+"""Times of :class:`gpusched_env.hardware.specs.Timing` that devices keep in picoseconds."""
 
 
 def problem_numbers(problem: Problem) -> dict[str, Any]:

@@ -86,8 +86,9 @@ def blocks_to_run(w: Any, launch: Any) -> int:
 
 
 def behind(w: Any, launch: Any) -> tuple[float, float, int]:
-    """Of a pending launch of a window: profiled time left of what it would be behind in its stream, and of those of
-    them that are behind all that it waits for, and how many pending launches wait for it; 0 of others."""
+    """What stands before a pending launch of a window: profiled time left of what it would be behind in its stream, and
+    of those of them that are behind all that it waits for, and how many pending launches wait for it; 0 of others.
+    """
     return w.queues.own.behind(launch)  # type: ignore[no-any-return]
 
 
@@ -158,7 +159,7 @@ TURN: Final = 8
 
 
 def tables(timeline: Timeline) -> tuple[Columns, ...]:
-    """Its tables by the numbers above."""
+    """The tables of a timeline by the numbers above."""
     return (
         timeline.jobs, timeline.rejections, timeline.requests, timeline.kernels, timeline.sms, timeline.decisions,
         timeline.copies, timeline.blocks, timeline.turns,

@@ -211,7 +211,7 @@ class IntervalRun:
         self._tables.places[AddressRow.ZERO_NS], self._tables.places[AddressRow.AHEAD_NS] = zero_ns, ahead_ns
 
     def go(self) -> int:
-        """As :func:`~gpusched_env.devices.cuda.real_time.loop.drive`: to the end, or until something is to be done."""
+        """Run :func:`~gpusched_env.devices.cuda.real_time.loop.drive` to the end, or until something is to be done."""
         return int(drive(*self._arguments()))
 
     def note_command(self) -> None:
@@ -226,18 +226,18 @@ class IntervalRun:
 
     @property
     def took_us(self) -> list[float]:
-        """By command how long it took: hearing from the GPU, finding what is next, and handing over."""
+        """How long each command took: hearing from the GPU, finding what is next, and handing over."""
         return cast("list[float]", (self._took[:, 0] / PS_PER_US).tolist())
 
     @property
     def intervals_us(self) -> list[float]:
-        """By decision how long it took, from the view to when it stood."""
+        """How long each decision took, from the view to when it stood."""
         count = int(self._tables.counts[LoopCount.DECISIONS])
         return cast("list[float]", (self._tables.decided_ps[:count] / PS_PER_US).tolist())
 
     @property
     def launches_us(self) -> list[float]:
-        """The same of launches."""
+        """How long each launch took, as :attr:`took_us`."""
         took = self._took
         return cast("list[float]", (took[took[:, 1] == LAUNCH, 0] / PS_PER_US).tolist())
 

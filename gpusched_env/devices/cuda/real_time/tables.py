@@ -102,27 +102,27 @@ Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 REPORT_WORDS: Final = 3
-"""Of 8 bytes, of ``Report`` in ``synthetic.cu``: start and end in the GPU's time, and how many blocks ran."""
+"""Words of 8 bytes of ``Report`` in ``synthetic.cu``: start and end in the GPU's time, and how many blocks ran."""
 LOOK_S: Final = 1e-3
 """How often the driver is asked for errors while nothing happens."""
 HANG_S: Final = 10.0
 """Nothing has started or ended for so long: something on the GPU hangs."""
 BY_PYTHON: Final = -1
-"""In place of a command's code: Python gave it."""
+"""What stands in place of a command's code where Python gave it."""
 FAULT, HANGS, UNABLE, COMMANDED, GOES_ON = -1, -2, -3, -4, -5
 """Why :func:`~gpusched_env.devices.cuda.real_time.loop.drive` stopped, besides the reasons of
 :mod:`~gpusched_env.devices.compiled.layout`: the driver says so, nothing happens any more, what was launched is on some
 SMs only or there is too much of it, the scheduler has a command (or an error) of its own, or nothing at all: an
 interrupt may wait to be heard."""
 NO_ANSWER, STANDS, OWN = 0, 1, 2
-"""Of :attr:`Mail.ANSWER`: none yet; a decision that stands from now on; a command, or an error."""
+"""Values of :attr:`Mail.ANSWER`: none yet; a decision that stands from now on; a command, or an error."""
 
 
 class PieceColumn(enum.IntEnum):
     """Columns of the table of what operations launch."""
 
     FUNCTION = 0
-    """Of the driver; the first five columns are what
+    """Handle of the driver for a function; the first five columns are what
     :func:`~gpusched_env.devices.cuda.real_time.tables.launch_kernel` takes."""
     BLOCKS = 1
     THREADS = 2
@@ -149,26 +149,26 @@ class LoopCount(enum.IntEnum):
     """Numbers that :func:`~gpusched_env.devices.cuda.real_time.loop.drive` keeps from call to call."""
 
     REPORT = 0
-    """That was given out last."""
+    """The report that was given out last."""
     SEED = enum.auto()
     TOLD = enum.auto()
-    """Rows of :attr:`Tables.told`, and the next to be heard."""
+    """Rows of :attr:`Tables.told`, and which of them is the next to be heard."""
     NEXT_TOLD = enum.auto()
     NOW_PS = enum.auto()
-    """When they were read."""
+    """When the rows of :attr:`Tables.told` were read."""
     INTERVAL_PS = enum.auto()
     UNTIL_PS = enum.auto()
     """End of the present interval."""
     DECIDING = enum.auto()
     """1: a decision is being made."""
     ASKED_PS = enum.auto()
-    """Since when, or when the last one was begun."""
+    """When the decision under way was asked for, or when the last one was begun."""
     DECISIONS = enum.auto()
-    """That were made."""
+    """Decisions that were made."""
     FREE_PS = enum.auto()
     """When the host was last done with a command, or had waited."""
     COMMANDS = enum.auto()
-    """That were given, waits too."""
+    """Commands that were given, waits too."""
     WAITS = enum.auto()
     NEWS_NS = enum.auto()
     """When something started or ended last."""
@@ -183,7 +183,7 @@ class ReportColumn(enum.IntEnum):
     """Columns of the table of reports."""
 
     SLOT = 0
-    """Of the launch that has it."""
+    """Slot of the launch that has the report."""
     NEXT = 1
     """The report of the next launch in its queue; :data:`NONE`: there is none yet."""
     RECORDED = 2
@@ -199,7 +199,7 @@ class Mail(enum.IntEnum):
     ANSWER = 1
     """:data:`STANDS`, :data:`OWN` or :data:`NO_ANSWER`; the thread that drives makes it that."""
     TENANT = 2
-    """Of a decision that stands from now on, a :class:`~gpusched_env.planning.interval.Serve`."""
+    """The fields of a decision that stands from now on, a :class:`~gpusched_env.planning.interval.Serve`."""
     OTHERS = 3
 
 
@@ -209,7 +209,7 @@ class AddressRow(enum.IntEnum):
     TIMESPEC = 0
     REPORTS = 1
     COUNTERS = 2
-    """On the GPU, of 4 bytes a report, 0 between two launches."""
+    """Counters on the GPU, of 4 bytes a report, 0 between two launches."""
     ZERO_NS = 3
     AHEAD_NS = 4
 
@@ -218,7 +218,7 @@ class Tables(NamedTuple):
     """What :func:`~gpusched_env.devices.cuda.real_time.loop.drive` works on."""
 
     functions: Ints
-    """Of :func:`gpusched_env.devices.cuda.real_time.tables.functions`."""
+    """Addresses of functions, by :func:`gpusched_env.devices.cuda.real_time.tables.functions`."""
     places: Ints
     """``(len(Place),)``."""
     timespec: Ints
@@ -266,7 +266,7 @@ class Seen(NamedTuple):
 
 
 class SeenTable(enum.IntEnum):
-    """Of those with a varying number of rows."""
+    """Tables of a View with a varying number of rows."""
 
     PENDING = 0
     RUNNING = 1
