@@ -101,22 +101,22 @@ class PlanShaping:
         self._potential: Floats = np.zeros(0)
 
     def begin(self, observations: Observation) -> None:
-        """As :meth:`ProgressShaping.begin`."""
+        """Begin episodes, as :meth:`ProgressShaping.begin`."""
         self._potential = self._of(observations)
 
     def step(self, observations: Observation, dones: NDArray[np.bool_]) -> Floats:
-        """As :meth:`ProgressShaping.step`."""
+        """Growth of the potential over a step, as :meth:`ProgressShaping.step`."""
         before = self._potential
         self._potential = self._of(observations)
         growth: Floats = np.where(dones, 0.0, self._gamma * self._potential) - before
         return growth
 
     def save_state(self) -> tuple[Floats, ...]:
-        """As :meth:`ProgressShaping.save_state`."""
+        """What :meth:`restore_state` takes, as :meth:`ProgressShaping.save_state`."""
         return (self._potential.copy(),)
 
     def restore_state(self, state: tuple[Floats, ...]) -> None:
-        """As :meth:`ProgressShaping.restore_state`."""
+        """Go back to a saved state, as :meth:`ProgressShaping.restore_state`."""
         self._potential = state[0].copy()
 
     def _of(self, observations: Observation) -> Floats:

@@ -54,7 +54,7 @@ class OrderTerm(enum.IntEnum):
 
     ONE = 0
     BLOCKS = enum.auto()
-    """As of policies."""
+    """A microsecond, of the time of a block of the consumer, as ``BLOCKS`` of ``policy``."""
 
 
 class WaitTerm(enum.IntEnum):
@@ -63,7 +63,7 @@ class WaitTerm(enum.IntEnum):
     ONE = 0
     LAUNCHES = enum.auto()
     ACTIVE = enum.auto()
-    """As of policies."""
+    """1 if a more urgent tenant has a job in the system, as ``ACTIVE`` of ``policy``."""
 
 
 class PairReleaseTerm(enum.IntEnum):
@@ -93,7 +93,7 @@ class FormTerm(enum.IntEnum):
     BLOCK = enum.auto()
     """10 times the natural logarithm of how many times as long a block takes as it does now."""
     DURATION = enum.auto()
-    """Per cent that the kernel takes longer alone."""
+    """How much longer the kernel takes alone, in per cent."""
     SLICES = enum.auto()
     """How many times as many slices share a tile, as a logarithm likewise."""
     ACTIVE = enum.auto()
@@ -137,7 +137,7 @@ Ints = NDArray[np.int64]
 
 POLICY_SHAPE = SHAPES["policy"][::-1]
 ORDER_SHAPE = SHAPES["order"][::-1]
-"""Of the weights ``policy`` and ``order``, transposed."""
+"""Shapes of the weights ``policy`` and ``order``, transposed."""
 ORDER_AT = math.prod(POLICY_SHAPE)
 WAIT_AT = ORDER_AT + math.prod(ORDER_SHAPE)
 RELEASE_AT = WAIT_AT + len(WaitTerm)

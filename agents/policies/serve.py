@@ -21,15 +21,15 @@ class Way(enum.IntEnum):
     """How a tenant goes first: rows of ``value``."""
 
     BESIDE = 0
-    """With as many launches in flight of the others as by the plan."""
+    """The others have as many launches in flight as by the plan."""
     ALONE = enum.auto()
-    """With none."""
+    """The others have no launches in flight."""
     WIDE = enum.auto()
-    """With as many as there may be."""
+    """The others have as many launches in flight as there may be."""
 
 
 MARGINS = (0.2, 0.4)
-"""Of the first two ways, in multiples of the mean weight: what departing from the plan has to save without weights."""
+"""What departing from the plan in either of the first two ways has to save without weights, over the mean weight."""
 
 
 class ServeTerm(enum.IntEnum):
@@ -53,7 +53,7 @@ class ServeTerm(enum.IntEnum):
     LOST = enum.auto()
     """Weight of the tenant's jobs that are not kept: ``n / (n + 4)``, doubled."""
     GOING = enum.auto()
-    """Its launches in flight: ``n / (n + 4)``, doubled."""
+    """The tenant's launches in flight: ``n / (n + 4)``, doubled."""
     BEST_EFFORT = enum.auto()
     """1 without an objective."""
     RIVALS = enum.auto()
@@ -83,14 +83,14 @@ Singles = NDArray[np.float32]
 BESIDE = OTHERS.index(BY_PLAN.others)
 ALONE = OTHERS.index(0)
 WIDE = OTHERS.index(max(OTHERS))
-"""Of a tenant's actions the one for each way."""
+"""Which of a tenant's actions stands for each way."""
 TERMS = len(ServeTerm)
 NEVER = -1e9
 MOST_LOST = 8.0
-"""Of what is lost in futures, in multiples of the mean weight; more than that and never in time are the same."""
+"""The most that a loss in futures counts, in multiples of the mean weight: more and never in time are the same."""
 MARGIN_BESIDE, MARGIN_ALONE = MARGINS
 TIGHTENS = 4.0
-"""Of ``TIGHT``: how many times its logarithm falls over a whole objective of spare time."""
+"""How many times the logarithm of ``TIGHT`` falls over a whole objective of spare time."""
 
 
 @called
