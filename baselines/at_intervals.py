@@ -27,7 +27,7 @@ from gpusched_env.scheduling.reads import OBSERVED, Reads
 from gpusched_env.scheduling.view import View
 
 PREFIX: Final = "interval:"
-"""Of a scheduler's name: ``interval:moore(price=1.2,interval_us=500)``."""
+"""Beginning of the scheduler's name, before the rule: ``interval:moore(price=1.2,interval_us=500)``."""
 INTERVAL_US: Final = 250.0
 LEAST_US: Final = 1.0
 

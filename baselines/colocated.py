@@ -53,7 +53,7 @@ class Colocated(PassThrough, ABC):
     set_up = SetUp(commands=("partition", "throttle"), own_processes=True)
 
     period_us = math.inf
-    """After so long :meth:`control` is asked; before the first launch once, by :meth:`begin`."""
+    """How long a period is, after which :meth:`control` is asked; :meth:`begin` is, once, before the first launch."""
     goal_of_served = False
     """Whether what is aimed at is the mean objective of those that had batches in the period, in place of everyone's:
     where tenants come and go."""
@@ -80,7 +80,7 @@ class Colocated(PassThrough, ABC):
         """Whose these were."""
         self._due_us = self.period_us
         self.periods: list[tuple[float, float, float, float]] = []
-        """Of each: its end, what a batch took, then the pause set anew (all us), and training's share (percent)."""
+        """End of each period, what a batch took, then the pause set anew (all us), and training's share (percent)."""
         self.begin()
 
     @abstractmethod

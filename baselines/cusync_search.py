@@ -70,5 +70,5 @@ class CuSyncSearch:
         self.chosen.reset(knowledge, rng)
 
     def decide(self, view: View) -> Command:
-        """As it was tried."""
+        """Decide as the way that was tried and chosen."""
         return self.chosen.decide(view)

@@ -112,11 +112,11 @@ class TwoClasses:
         urgencies = [tenant.priority for tenant in knowledge.tenants]
         self._least_urgent = least_urgent(urgencies, classes)
         self.urgent = [urgency <= self._least_urgent for urgency in urgencies]
-        """By tenant."""
+        """Whether each tenant is urgent."""
         self.priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
         """Stream priority of each tenant."""
         self._begun = [-1] * len(urgencies)
-        """By tenant: the newest job of which a kernel was launched."""
+        """The newest job of each tenant of which a kernel was launched; -1: none was."""
 
     def launchable(self, view: View) -> tuple[list[Row], list[Row]]:
         """Rows of ``view.pending`` that may be launched now: of urgent tenants and of best-effort ones, each by

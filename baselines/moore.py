@@ -60,7 +60,7 @@ JobId = tuple[int, int]
 
 
 def job_id(job: Row) -> JobId:
-    """Of a row of ``view.jobs``."""
+    """Tenant and number of a job, from its row of ``view.jobs``."""
     return int(job[JOB_TENANT]), int(job[JOB_NUMBER])
 
 

@@ -21,7 +21,7 @@ PREFIX = "tuned:"
 FOLDER = Path(__file__).with_name("tuned")
 """``<Scenario>.json``, a :class:`Tuning` each."""
 FIRST_SEED = 5_000_000
-"""Of the episodes: apart from those of rankings (0, 1, ...) and of trainings (from 10,000,000 on)."""
+"""First seed of the episodes: apart from those of rankings (0, 1, ...) and of trainings (from 10,000,000 on)."""
 SCHEMA = "gpusched-tuning/1"
 
 
@@ -31,7 +31,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     spec: str
     """The scheduler with its options, ``orion(bound=0.5)``; in a first trial the name alone."""
     drawn: dict[str, float | str] = {}
-    """By option, as the search drew them; numbers, or texts of a choice."""
+    """Values of options as the search drew them: numbers, or texts of a choice."""
     cost: float
     """Mean over all episodes; of ratios to flat programs, the geometric mean."""
 
@@ -51,12 +51,12 @@ class Tuning(msgspec.Struct, kw_only=True):
     budget: int
     """Trials of each scheduler that has something to tune, the defaults included; others have one."""
     seed: int
-    """Of the search."""
+    """Seed of the search."""
     made: dict[str, Any] = {}
     """Hashes of what the episodes were made by, as in results of rankings; that is not known of schedulers that it does
     not list."""
     trials: dict[str, list[Trial]]
-    """By scheduler, in the order of the search, the defaults first."""
+    """Trials of each scheduler, in the order of the search, the defaults first."""
 
     def best(self, scheduler: str) -> Trial:
         """The cheapest; the earlier of equal ones, so that defaults stay where nothing is gained.

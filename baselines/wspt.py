@@ -64,7 +64,7 @@ class WeightedShortest(RankedStreams):
         ]
         """Cost of a microsecond, by tenant."""
         self._jobs: dict[int, tuple[int, float]] = {}
-        """By tenant: its job and the device time of all of it."""
+        """Job of each tenant and the device time of all of it."""
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
         """Device time over weight."""
