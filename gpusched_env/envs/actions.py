@@ -56,7 +56,7 @@ class ActionLayout(ActionFields):
         return spaces.Discrete(self.n)
 
     def uses(self, offered: Sequence[CommandName]) -> tuple[CommandName, ...]:
-        """Of the commands that a scenario offers, those that follow from actions; no other one asks for a decision."""
+        """The commands of ``offered`` that follow from actions; no other one asks for a decision."""
         used = {name for name, _ in self.parts()}
         if self.interval_us > 0.0:
             used |= {Launch.NAME, Reject.NAME}

@@ -45,7 +45,7 @@ class ObservationTables(NamedTuple):
 
     @classmethod
     def zeros(cls, layout: ActionLayout, *first: int) -> ObservationTables:
-        """For the slots of ``layout``; ``first``: axes before those of a table."""
+        """Tables of zeros for the slots of ``layout``; ``first``: axes before those of a table."""
         rows = {"pending": (layout.pending_slots,), "running": (layout.running_slots,), "tenants": (layout.slots,)}
         return cls(
             **{
@@ -103,11 +103,11 @@ class Episodes(NamedTuple):
     tenant_rates: Floats
     """``(n, slots, len(Rate))``, of :func:`~gpusched_env.scheduling.reward.rates`."""
     reward_weights: Floats
-    """``(n, terms)``."""
+    """Weights of the terms of the cost, ``(n, terms)``."""
 
     @classmethod
     def zeros(cls, count: int, slots: int) -> Episodes:
-        """Of environments that have not begun."""
+        """Episodes of environments that have not begun."""
         return cls(
             addresses=np.zeros(count, np.int64),
             own_streams=np.zeros(count, np.int64),
@@ -144,7 +144,7 @@ class BatchProgress(NamedTuple):
 
     @classmethod
     def zeros(cls, count: int, slots: int) -> BatchProgress:
-        """Of environments that have not begun."""
+        """Progress of environments that have not begun."""
         return cls(
             actions=np.full(count, NO_ACTION),
             reasons=np.full(count, OVER),
@@ -174,21 +174,21 @@ class StepScratch(NamedTuple):
     jobs: Floats
     """The first jobs of a View."""
     plan: Floats
-    """For :func:`~gpusched_env.planning.plans.plan_oldest`."""
+    """Working memory of :func:`~gpusched_env.planning.plans.plan_oldest`."""
     future: Floats
-    """For :func:`~gpusched_env.planning.lookahead.look_ahead`."""
+    """Working memory of :func:`~gpusched_env.planning.lookahead.look_ahead`."""
     tiles: Floats
-    """For :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty where no tiles can be synchronised."""
+    """Working memory of :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty without tiles to synchronise."""
     sums: Floats
-    """``(slots, len(Sum))``."""
+    """Sums over the launches of each tenant, ``(slots, len(Sum))``."""
     scalars: Floats
-    """``(len(Scalar),)``."""
+    """Scalars of a View, ``(len(Scalar),)``."""
     terms: Floats
-    """Of the cost."""
+    """Terms of the cost."""
 
     @classmethod
     def of(cls, layout: ActionLayout) -> StepScratch:
-        """For environments of a layout."""
+        """Working memory for environments of a layout."""
         return cls(
             pending=_apart(layout.pending_slots, len(PendingColumn)),
             running=_apart(layout.running_slots, len(RunningColumn)),
@@ -227,7 +227,7 @@ class BatchState(NamedTuple):
 
     @classmethod
     def zeros(cls, count: int, layout: ActionLayout, *, drive_at: int, wait_us: float) -> BatchState:
-        """Of ``count`` environments that have not begun; arguments as in :class:`Rules`."""
+        """State of ``count`` environments that have not begun; arguments as in :class:`Rules`."""
         plan = plan_of(layout)
         interval_ps = to_ps(layout.interval_us)
         return cls(
@@ -260,5 +260,5 @@ _put, state_at = put_and_get(typeof(_EXAMPLE))
 
 @cached()
 def put_state(address: int, state: BatchState) -> None:
-    """For :class:`~gpusched_env.devices.compiled.memory.Kept` states."""
+    """Put a state at an address, for :class:`~gpusched_env.devices.compiled.memory.Kept`."""
     _put(address, state)

@@ -52,7 +52,7 @@ class Driver(Protocol):
 
     @property
     def time_us(self) -> float:
-        """Simulated time."""
+        """Simulated time of the present observation."""
 
     @property
     def illegal(self) -> int:

@@ -138,7 +138,7 @@ def clip(x: float) -> float:
 
 @called
 def soft_sign(x: float) -> float:
-    """From -1 to 1, without an end beyond which all is the same; ``inf``: 1."""
+    """A number from -1 to 1, without an end beyond which all is the same; ``inf``: 1."""
     return x / (1.0 + abs(x)) if x < math.inf else 1.0
 
 

@@ -17,7 +17,7 @@ CORE_TABLE = "cores"
 DEMANDING_PER_US: Final = 62.5
 """Misses a microsecond that count as one half: 4 GB/s of lines of 64 bytes."""
 PERIOD_US: Final = 1000.0
-"""Until a tick that counts as one half: the usual period."""
+"""Time until a tick that counts as one half: the usual period."""
 
 
 class CoreFeature(Feature):

@@ -384,7 +384,7 @@ class TenantFeature(Feature):
 
 
 class DeviceFeature(Feature):
-    """Vector ``device``."""
+    """Columns of the vector ``device``."""
 
     TIME = ("simulated time, of the horizon", SHARE, 0, 1, "time_us, horizon_us")
     SMS = ("log2(SMs of the GPU) / 8", "-", 0, 1, "sms")

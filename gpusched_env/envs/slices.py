@@ -79,7 +79,7 @@ TILE: Final = POLICIES.index("tile")
 STRIDED: Final = POLICIES.index("strided")
 MATRIX: Final = POLICIES.index("matrix")
 NEEDS_SHARE: Final = NEEDS.index("share")
-"""Of the column ``NEEDS``."""
+"""What the column ``NEEDS`` says of kernels with the need ``share``."""
 
 
 @called
@@ -446,7 +446,7 @@ SLICES: Final = (
         lambda a, b: f"budget_{a}" if a < MOST_EVENTS else "unregulated",
     ),
 )  # fmt: skip
-"""In the order of the action numbers."""
+"""All slices, in the order of the action numbers."""
 
 
 @called
@@ -472,7 +472,7 @@ def _legal_or(number, function, otherwise):
 
 
 def _means_or(number, function, otherwise):
-    """Likewise."""
+    """A compiled function that calls ``function`` for the command of code ``number``, as :func:`_legal_or` does."""
 
     @called
     def choose(code, pending, running, tenants, cores, sms, own, slot, a, b, given):

@@ -22,7 +22,8 @@ SampleScenario = Callable[[int, np.random.Generator], Mapping[str, Any] | None]
 T = TypeVar("T")
 
 ENVIRONMENTS_A_THREAD = 16
-"""From which a thread pays: it steps them in some tens of microseconds, and to share out a step takes about ten."""
+"""Environments for which a thread pays: it steps them in some tens of microseconds; to share out a step takes about
+ten."""
 
 KNOWN = ("scenario", "scenarios", "reset_mask")
 """Options of ``reset``."""

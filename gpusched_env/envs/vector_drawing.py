@@ -42,14 +42,14 @@ class VectorDrawing:
         self._known = np.zeros(batch.count, np.bool_)
         """Whether those of the present episode were kept from its start."""
         self._steps_left = 0
-        """That there is surely room for."""
+        """Steps that there is surely room for."""
 
     def begin(self, e: int) -> None:
         """An environment's next episode."""
         self._known[e] = True
 
     def make_room(self) -> None:
-        """For the actions of a step that is about to be counted, which go into :attr:`kept`."""
+        """Make room for the actions of a step that is about to be counted, which go into :attr:`kept`."""
         if not self._steps_left:
             most, room = int(self._counters.decisions.max()), self.kept.shape[1]
             if 2 * most >= room:

@@ -21,16 +21,16 @@ SAVED: Final = ("seeds", "costs", "decisions", "illegal", "over", "times_us")
 
 
 class Counters:
-    """Of the episode that each environment is in; arrays of shape ``(n,)``, live."""
+    """Counts of the episode that each environment is in; arrays of shape ``(n,)``, live."""
 
     def __init__(self, count: int, times_us: NDArray[np.float64]) -> None:
         """``times_us``: of the batch, shape ``(n, 2)``."""
         self.seeds = np.zeros(count, np.int64)
         self.costs = np.zeros(count)
-        """That rewards have told so far."""
+        """Costs that rewards have told so far."""
         self.decisions = np.zeros(count, np.int64)
         self.illegal = np.zeros(count, np.int64)
-        """Illegal actions."""
+        """Illegal actions of the episodes."""
         self.over = np.zeros(count, np.bool_)
         """Whether it has ended, and the next step or reset begins another."""
         self.began = np.zeros(count)
