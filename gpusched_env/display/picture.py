@@ -29,7 +29,7 @@ RIGHT: Final = 16
 TOP: Final = 64
 """Height of the header."""
 GRID_WIDTH: Final = 276
-"""Of the GPU."""
+"""Width of the picture of the GPU."""
 LANE: Final = 26
 """Height of a tenant's row of kernels."""
 NARROW_LANE: Final = 18

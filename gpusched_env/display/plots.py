@@ -274,7 +274,7 @@ def _scale(update: Callable[..., Any], axis: str, values: Floats, rangemode: str
 
 
 def _lines(label: str) -> str:
-    """In lines of at most :data:`LABEL` letters."""
+    """The label in lines of at most :data:`LABEL` letters."""
     return "<br>".join(textwrap.wrap(label, LABEL, break_long_words=False, break_on_hyphens=False))
 
 

@@ -37,7 +37,7 @@ class Scene:
     sms: int
     tenants: Sequence[str]
     names: Sequence[str]
-    """Of kernels."""
+    """Names of kernels."""
     horizon_us: float
     jobs: Floats
     """Shape ``(jobs, 6)``: tenant, arrived, taken up, completed, rejected, deadline."""

@@ -25,7 +25,7 @@ class Cell:
     spread: str = ""
     """Shown smaller, behind or below the figure."""
     best: bool = False
-    """Of its column."""
+    """Whether it is the best of its column."""
     faint: bool = False
     """Not to be relied on."""
 

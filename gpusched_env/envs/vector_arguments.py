@@ -22,8 +22,7 @@ SampleScenario = Callable[[int, np.random.Generator], Mapping[str, Any] | None]
 T = TypeVar("T")
 
 ENVIRONMENTS_A_THREAD = 16
-"""Environments for which a thread pays: it steps them in some tens of microseconds; to share out a step takes about
-ten."""
+"""Environments that a thread pays for: it steps them in tens of microseconds; sharing out a step takes about ten."""
 
 KNOWN = ("scenario", "scenarios", "reset_mask")
 """Options of ``reset``."""

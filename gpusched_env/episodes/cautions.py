@@ -74,9 +74,9 @@ def _what(program: TenantProgram) -> str:
 ALIKE = 0.02
 """Costs closer than this, relative to the least, count as equal where no intervals say it."""
 SELDOM = 0.15
-"""Below this share of the time with work of two tenants on the GPU, they hardly meet."""
+"""Share of the time with work of two tenants on the GPU below which they hardly meet."""
 OFTEN = 0.5
-"""From this share on, schedulers have enough to decide."""
+"""Share of that time from which schedulers have enough to decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class TenantDemand:
     device: float
     """Share of a job alone in which the GPU has work of it, 0 to 1."""
     completed: int
-    """Jobs."""
+    """Jobs that were completed."""
 
 
 @dataclass(frozen=True, slots=True)

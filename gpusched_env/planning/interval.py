@@ -87,7 +87,7 @@ the most urgent priority and all others at the least, as controllers of co-locat
 
 
 def levels_of(stream_priorities: tuple[int, ...], tenants: int) -> NDArray[np.int64]:
-    """By place in the order the priority among those that a scenario offers, shape ``(tenants,)``.
+    """Priority of each place in the order, among those that a scenario offers, shape ``(tenants,)``.
 
     The last places share the least urgent one.
     """
@@ -137,7 +137,7 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
 
 @cached()
 def foremost(plan: Floats, tenants: int) -> int:
-    """Of the tenants with a job the one that comes before all others; :data:`NOBODY`: none has one."""
+    """The tenant with a job that comes before all others; :data:`NOBODY`: none has one."""
     found = NOBODY
     for tenant in range(tenants):
         if plan[tenant, PlanColumn.PRESENT] > 0.0 and (found == NOBODY or goes_before(plan, tenant, found)):

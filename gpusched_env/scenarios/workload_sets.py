@@ -34,7 +34,7 @@ class Substitute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 Variant = dict[str, Substitute]
-"""By tenant; tenants that are not named stay as the scenario has them. Empty: the scenario itself."""
+"""What replaces what of each tenant, by name; others stay as the scenario has them. Empty: the scenario itself."""
 
 
 class WorkloadSets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -93,13 +93,13 @@ class PendingColumn(enum.IntEnum):
     PARENT = enum.auto()
     """Id of the launch that launched it from the device; -1: its host did."""
     QUEUED_US = enum.auto()
-    """In a window: profiled time left of what it would be behind in the stream that it gets if the command names none;
+    """Profiled time left, in a window, of what it would be behind in the stream that it gets if the command names none;
     0 if it may not be launched."""
     BETWEEN_US = enum.auto()
-    """Of that, what is behind the last one that it waits for: how much later it begins in that stream than right behind
-    what it waits for."""
+    """Part of ``queued_us`` that is behind the last one that it waits for: how much later it begins in that stream than
+    right behind what it waits for."""
     DEPENDENTS = enum.auto()
-    """In a window: pending launches, copies included, that are known to wait for it."""
+    """Pending launches, copies included, that are known to wait for it, in a window."""
     PRODUCER = enum.auto()
     """Id of the launch whose tiles it needs; -1: none, or it has ended."""
     NEEDS = enum.auto()
@@ -109,21 +109,21 @@ class PendingColumn(enum.IntEnum):
     FOLD = enum.auto()
     """Matrices that its producer has side by side; 0: it needs no tiles."""
     STEPS = enum.auto()
-    """Of a row: steps of its inner loop that read one tile; 0: it needs none."""
+    """Steps of its inner loop that read one tile of a row; 0: it needs none."""
     SYNCHRONISABLE = enum.auto()
     """1 if ``Synchronise`` of it is legal now: its producer is of another stream, it was never launched and no block of
     the producer has started, and neither it nor another consumer of the producer's tiles was synchronised."""
     ROWS = enum.auto()
-    """Of its grid, as tiles; 0: a graph has none."""
+    """Rows of its grid, as tiles; 0: a graph has none."""
     COLUMNS = enum.auto()
-    """Of its grid, as tiles; likewise."""
+    """Columns of its grid, as tiles; 0: a graph has none."""
     SLICES = enum.auto()
-    """That share the work of a tile (split-K); likewise."""
+    """Slices that share the work of a tile (split-K); 0: a graph has none."""
     POLICY = enum.auto()
-    """By which its blocks wait for tiles: a place in :data:`~gpusched_env.scheduling.commands.POLICIES`, 0: it starts
-    behind what it waits for."""
+    """The policy by which its blocks wait for tiles: a place in :data:`~gpusched_env.scheduling.commands.POLICIES`, 0:
+    it starts behind what it waits for."""
     POSTS = enum.auto()
-    """By which blocks of a consumer wait for its tiles; 0: none does."""
+    """The policy by which blocks of a consumer wait for its tiles; 0: none does."""
     FORMS = enum.auto()
     """How many forms ``Reshape`` may give it now, the first ones of ``Knowledge.kernels[identity].forms``; 0 where its
     kernel has none, it was launched or given one before, its tiles are synchronised with another's, or it passes a
@@ -131,40 +131,40 @@ class PendingColumn(enum.IntEnum):
     FORM1_US = enum.auto()
     """Profiled mean duration alone in the first of these; NaN if it was never measured, 0 if there is no such form."""
     FORM1_ROWS = enum.auto()
-    """Of the grid of that, as tiles; likewise, as are those below."""
+    """Rows of the grid of the first form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM1_COLUMNS = enum.auto()
-    """Of that grid."""
+    """Columns of the grid of the first form, as tiles."""
     FORM1_SLICES = enum.auto()
-    """That share the work of a tile of that."""
+    """Slices that share the work of a tile of the first form."""
     FORM1_PER_SM = enum.auto()
-    """Blocks of that which an empty SM holds."""
+    """Blocks of the first form that an empty SM holds."""
     FORM2_US = enum.auto()
     """Profiled mean duration alone in the second of these; NaN if it was never measured, 0 if there is no such form."""
     FORM2_ROWS = enum.auto()
-    """Of the grid of that, as tiles; likewise, as are those below."""
+    """Rows of the grid of the second form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM2_COLUMNS = enum.auto()
-    """Of that grid."""
+    """Columns of the grid of the second form, as tiles."""
     FORM2_SLICES = enum.auto()
-    """That share the work of a tile of that."""
+    """Slices that share the work of a tile of the second form."""
     FORM2_PER_SM = enum.auto()
-    """Blocks of that which an empty SM holds."""
+    """Blocks of the second form that an empty SM holds."""
     FORM3_US = enum.auto()
     """Profiled mean duration alone in the third of these; NaN if it was never measured, 0 if there is no such form."""
     FORM3_ROWS = enum.auto()
-    """Of the grid of that, as tiles; likewise, as are those below."""
+    """Rows of the grid of the third form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM3_COLUMNS = enum.auto()
-    """Of that grid."""
+    """Columns of the grid of the third form, as tiles."""
     FORM3_SLICES = enum.auto()
-    """That share the work of a tile of that."""
+    """Slices that share the work of a tile of the third form."""
     FORM3_PER_SM = enum.auto()
-    """Blocks of that which an empty SM holds."""
+    """Blocks of the third form that an empty SM holds."""
 
 
 FORM_COLUMNS: Final = tuple(
     tuple(PendingColumn[f"FORM{form}_{name}"] for name in ("US", "ROWS", "COLUMNS", "SLICES", "PER_SM"))
     for form in range(1, MOST_FORMS + 1)
 )
-"""By form: duration, rows, columns, slices, blocks an SM."""
+"""Columns of each form: duration, rows, columns, slices, blocks an SM."""
 
 
 class RunningColumn(enum.IntEnum):
@@ -179,7 +179,7 @@ class RunningColumn(enum.IntEnum):
     IDENTITY = enum.auto()
     """Row of ``Knowledge.kernels``."""
     PRIORITY = enum.auto()
-    """Tenant's urgency."""
+    """Urgency of its tenant."""
     STREAM_PRIORITY = enum.auto()
     """Stream priority it was launched with (0 or negative)."""
     STARTED = enum.auto()
@@ -219,9 +219,9 @@ class RunningColumn(enum.IntEnum):
     PARENT = enum.auto()
     """Id of the launch that launched it from the device; -1: its host did."""
     POLICY = enum.auto()
-    """By which its blocks wait for tiles, as of pending launches."""
+    """The policy by which its blocks wait for tiles, as of pending launches."""
     POSTS = enum.auto()
-    """By which blocks of a consumer wait for its tiles, likewise."""
+    """The policy by which blocks of a consumer wait for its tiles, as of pending launches."""
 
 
 class TenantColumn(enum.IntEnum):
@@ -230,7 +230,7 @@ class TenantColumn(enum.IntEnum):
     PRIORITY = 0
     """Urgency, 0 is the most urgent."""
     WEIGHT = enum.auto()
-    """Of its jobs in the cost."""
+    """Weight of its jobs in the cost."""
     SLO_US = enum.auto()
     """Service objective for the turnaround of a job; ``inf`` without one."""
     ALONE_US = enum.auto()
@@ -376,13 +376,13 @@ class View:
     pending: ViewTable
     """Columns :class:`PendingColumn`; at most the scenario's look-ahead for each tenant."""
     running: ViewTable
-    """Columns :class:`RunningColumn`."""
+    """Launched, unfinished kernels and graphs; columns :class:`RunningColumn`."""
     tenants: ViewTable
-    """Columns :class:`TenantColumn`."""
+    """Tenants; columns :class:`TenantColumn`."""
     jobs: ViewTable
-    """Columns :class:`JobColumn`."""
+    """Jobs; columns :class:`JobColumn`."""
     dependencies: ViewTable
-    """Columns :class:`DependencyColumn`."""
+    """Dependencies; columns :class:`DependencyColumn`."""
     sms: int
     """SMs of the GPU."""
     busy_sms: int
@@ -394,7 +394,7 @@ class View:
     horizon_us: float
     """The episode ends here at the latest."""
     cores: ViewTable = field(default_factory=no_cores)
-    """Columns :class:`~gpusched_env.scheduling.cores.CoreColumn`."""
+    """CPU cores; columns :class:`~gpusched_env.scheduling.cores.CoreColumn`."""
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(getattr(self, name))} {name}" for name in ("pending", "running", "tenants", "jobs"))

@@ -52,7 +52,7 @@ class Throttle(AnyCommand):
     tenant: int
     """Row of ``view.tenants``."""
     pause_us: float
-    """Of its host, before each job; 0: none."""
+    """Pause of the tenant's host before each job; 0: none."""
 
     def numbers(self) -> tuple[int, ...]:
         return self.tenant, to_ps(self.pause_us)
