@@ -54,8 +54,7 @@ BASELINE = Look(COLOURS[-1])
 
 
 def look(number: int, *, faint: bool = False) -> Look:
-    """The look of the series with this number; the first twelve differ in colour or dash at a glance, the first fifty
-    differ."""
+    """Looks of series by number: the first twelve differ in colour or dash at a glance, the first fifty differ."""
     colours = COLOURS[:-1]
     row = number // 3 + number // (2 * len(colours))
     return Look(colours[number % len(colours)], DASHES[row % len(DASHES)], SYMBOLS[row % len(SYMBOLS)], faint)

@@ -180,7 +180,7 @@ class StepScratch(NamedTuple):
     tiles: Floats
     """Working memory of :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty without tiles to synchronise."""
     sums: Floats
-    """Sums over the launches of each tenant, ``(slots, len(Sum))``."""
+    """Sums of each tenant that costs are made of, ``(slots, len(Sum))``."""
     scalars: Floats
     """Scalars of a View, ``(len(Scalar),)``."""
     terms: Floats

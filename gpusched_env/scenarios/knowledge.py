@@ -139,9 +139,8 @@ class Knowledge:
     tenants: tuple[TenantKnowledge, ...]
     """What is known of each tenant, in the order of a view's table of tenants."""
     kernels: tuple[KernelKnowledge, ...]
-    """What is known of each launch, by identity (the column ``IDENTITY`` of views): kernels, then graphs as schedulers
-    that do not look inside them know them (blocks, SMs and shares are those of its kernels together; no grid and
-    registers)."""
+    """What is known of each identity (the column ``IDENTITY`` of views): kernels, then graphs as schedulers that do not
+    look inside them know them (blocks, SMs and shares are those of its kernels together; no grid and registers)."""
     streams: tuple[StreamKnowledge, ...]
     """What is known of each stream, by row (the column ``STREAM`` of views)."""
     commands: tuple[CommandName, ...]

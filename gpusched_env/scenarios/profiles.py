@@ -152,8 +152,7 @@ SHORTEST_BLOCK_US = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class JobDemand:
-    """What a mean job of a tenant asks of the GPU, all by profiles. Shares are of the whole GPU, and of the job's time
-    alone."""
+    """What a mean job of a tenant asks for, by profiles. Shares are of the whole GPU, and of the job's time alone."""
 
     issue: float
     """Issue slots in use, 0 to 1."""

@@ -55,8 +55,7 @@ class SetUp:
     capture: Capture | None = None
     """What is launched between two synchronisations becomes one CUDA graph, at this cost; streams keep their order."""
     window: Callable[[KernelWindow | None, GpuSpec], KernelWindow | None] | None = None
-    """The window that launches pass, from the scenario's window and the GPU; ``None`` of it: streams keep their
-    order."""
+    """The window of launches, by the scenario's window and the GPU; ``None`` of it: streams keep their order."""
     task_us: float | None = None
     """All kernels are tasks of one that stays on the GPU (persistent threads); to get one takes so long (>= 0)."""
     stream_k: bool = False

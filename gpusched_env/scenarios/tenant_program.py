@@ -70,8 +70,7 @@ class RequestLengths:
         return int(self.prompts[row]), int(self.answers[row])
 
     def up_to(self, most: int) -> BatchLimits:
-        """The requests that need at most so many places; the last token of an answer is never fed back, and needs
-        none."""
+        """Requests that need at most so many places; the last token of an answer is never fed back, and needs none."""
         if self.belong_together:
             fit = self.prompts + self.answers - 1 <= most
             further = (self.answers[fit] - 1)[:, np.newaxis]
