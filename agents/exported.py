@@ -71,7 +71,7 @@ class Slots(NamedTuple):
     lookahead: int
     """Pending slots of a tenant."""
     slices: Ints
-    """``rows`` of a :class:`~gpusched_env.envs.numbering.SliceLayout`."""
+    """Rows of the slices: ``rows`` of a :class:`~gpusched_env.envs.numbering.SliceLayout`."""
     choices: Ints
     pending: Floats
     """Rows of the pending slots, written by :func:`~gpusched_env.envs.encoding.gather_pending`."""
@@ -291,7 +291,7 @@ _COMMANDS = ("modes", "quarters", "pauses", "rejects", "synchronises", "reshapes
 
 
 def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
-    """``sizes`` of :mod:`gpusched_env.agents.network`."""
+    """Sizes of a network as :mod:`gpusched_env.agents.network` has them."""
     found: list[Any]
     if isinstance(network, MlpSizes):
         tables = list(TABLES)
@@ -318,7 +318,7 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
 
 
 RELUCTANCE = 3.0
-"""Taken from the number of waiting, so that most kernels are launched."""
+"""What the number of waiting is lowered by, so that most kernels are launched."""
 
 
 def untrained_policy(

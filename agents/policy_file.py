@@ -61,7 +61,7 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Versions of the packages that took part, at the export."""
 
     def summary(self) -> str:
-        """One line about it."""
+        """One line about the policy."""
         trained = f"{counted(self.timesteps, 'decision')} of {self.scenario}"
         return f"{self.algorithm} with policy {kind(self.network)}, {trained}"
 
@@ -290,7 +290,7 @@ class RuleNow:
     terms: tuple[str, ...]
     shapes: Shapes
     columns: Collection[str]
-    """Names of those that observations have."""
+    """Names of the columns that observations have."""
 
 
 I = TypeVar("I", bound=GamePolicyInfo)  # noqa: E741

@@ -87,7 +87,7 @@ class ProgressShaping:
 
 
 class PlanShaping:
-    """The same where decisions stand for an interval, and the cost is that of missed objectives.
+    """Shaping where decisions stand for an interval, and the cost is that of missed objectives.
 
     A job is lost long before it is late: when the GPU has done something else for so long that not all jobs can be in
     time any more. The potential is minus the weight of the jobs that the plan of all jobs does not keep
@@ -139,6 +139,6 @@ def _us(encoded: NDArray[np.float32]) -> Floats:
 
 
 def _ratio(encoded: NDArray[np.float32]) -> Floats:
-    """``x`` of a column in ``x / (1 + x)``."""
+    """The number ``x``, from a column in ``x / (1 + x)``."""
     x = encoded.astype(np.float64)
     return x / np.maximum(1.0 - x, 1e-9)

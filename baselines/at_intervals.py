@@ -61,7 +61,7 @@ class AtIntervals:
         self.dispatcher: IntervalDispatcher | None = None
 
     def describe(self) -> str:
-        """One line about it."""
+        """One line about the scheduler."""
         return f"{type(self._rule).__name__} says every {self._interval_us:g} us who goes first; a dispatcher launches."
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
@@ -77,7 +77,7 @@ class AtIntervals:
         return dispatcher.command(view)
 
     def stand(self, view: View) -> None:
-        """Ask the rule."""
+        """Ask the rule who goes first."""
         dispatcher = self._known()
         # It looks around when it decides.
         self._rule.decide(view)

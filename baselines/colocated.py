@@ -70,14 +70,14 @@ class Colocated(PassThrough, ABC):
         self.goal_us = self._goal_us(np.ones(len(self.inference), bool))
         """What a batch should take."""
         self.pause_us, self.training_share, self.inference_share = 0.0, 100.0, 100.0
-        """The knobs; shares in percent."""
+        """The knobs: the pause of training (us), and shares of the SMs in percent."""
         self._reached: tuple[float, ...] = ()
         """Knobs at which all tenants are."""
         self._done = np.zeros(len(self.inference))
         self._took_us: list[float] = []
         """What batches took since the period began."""
         self._served = np.zeros(len(self.inference), bool)
-        """Whose these were."""
+        """Whether each tenant's batches were among these."""
         self._due_us = self.period_us
         self.periods: list[tuple[float, float, float, float]] = []
         """End of each period, what a batch took, then the pause set anew (all us), and training's share (percent)."""

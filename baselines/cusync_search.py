@@ -38,7 +38,7 @@ class CuSyncSearch:
 
     def __init__(self) -> None:
         self.chosen: Scheduler = PassThrough()
-        """What is played."""
+        """The scheduler that is played."""
         self.cost = math.inf
         """What the episode will cost."""
 

@@ -19,9 +19,9 @@ from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantCol
 
 P, R = PendingColumn, RunningColumn
 SETTLED_US = 0.1
-"""A kernel is looked at this much after it may have started, when everything of that instant has happened."""
+"""Time after a kernel may have started until it is looked at, when everything of that instant has happened."""
 POLL_US = 20.0
-"""A kernel that could have started and has not waits for room on an SM; it is looked at this often."""
+"""Time between two looks at a kernel that could have started and has not: it waits for room on an SM."""
 
 
 def evict(view: View, rows: Sequence[int], mode: PreemptionMode, gpu: GpuSpec) -> Command | None:

@@ -25,7 +25,7 @@ PATIENCE = 20.0
 """The deadline of jobs without an objective, in multiples of their time alone."""
 
 JobId = tuple[int, int]
-"""Row of the tenant, number of the job."""
+"""A job by the row of its tenant and its number."""
 
 
 @dataclass(frozen=True)

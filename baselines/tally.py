@@ -133,7 +133,7 @@ class Tally:
         self._owed_us: dict[int, float] = {}
         """How much longer a kernel has to wait because it will run slower than the device runs it, by launch id."""
         self._waits: tuple[int, float] | None = None
-        """Launch id of the kernel that does so now, and since when."""
+        """Launch id of the kernel that waits so now, and since when."""
 
     def decide(self, view: View) -> Command:
         """Stop what has to give way, then launch the most urgent kernel if it may go."""

@@ -109,5 +109,5 @@ class Triage(RankedStreams):
         return 2 if hopeless else 0, laxity_us + self._left * left_us - self._earlier_us[int(kernel[TENANT])]
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
-        """The second part of :meth:`rank`."""
+        """The number of a job, the second part of :meth:`rank`."""
         return self.rank(view, kernel, left_us)[1]

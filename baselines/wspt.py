@@ -67,7 +67,7 @@ class WeightedShortest(RankedStreams):
         """Job of each tenant and the device time of all of it."""
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
-        """Device time over weight."""
+        """Profiled device time over weight, by which jobs are ordered."""
         tenant, job = int(kernel[TENANT]), int(kernel[JOB])
         if self._time == "job":
             if tenant not in self._jobs or self._jobs[tenant][0] != job:

@@ -35,7 +35,7 @@ class PauseTerm(enum.IntEnum):
 
 
 class SmShareTerm(enum.IntEnum):
-    """Columns of ``share``, likewise."""
+    """Columns of ``share``, near -2 to 2."""
 
     ONE = 0
     LATENCY = enum.auto()
@@ -154,7 +154,7 @@ def _microseconds(log: float) -> float:
 
 @called
 def _ratio(saturated: float) -> float:
-    """``x`` of ``x / (1 + x)``."""
+    """The number ``x``, from ``x / (1 + x)``."""
     return saturated / (1.0 - min(saturated, 0.9999))
 
 

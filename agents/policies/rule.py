@@ -138,7 +138,7 @@ def _log(microseconds: float) -> float:
 
 @called
 def _ratio(saturated: float) -> float:
-    """``x`` of ``x / (1 + x)``."""
+    """The number ``x``, from ``x / (1 + x)``."""
     return saturated / (1.0 - min(saturated, 0.9999))
 
 

@@ -43,13 +43,13 @@ class ServeTerm(enum.IntEnum):
     LEFT = enum.auto()
     """Profiled time left of its oldest job: ``4 ln(1 + t) / ln(1 + 10^6)`` of ``t`` us, minus 2; 0: a millisecond."""
     LAXITY = enum.auto()
-    """What remains until its deadline beside that, of the objective; 1 without one."""
+    """What remains until its deadline beside ``LEFT``, as a share of the objective; 1 without one."""
     SPARE = enum.auto()
-    """The same, less the time of kept jobs with earlier deadlines."""
+    """``LAXITY`` less the time of kept jobs with earlier deadlines."""
     KEPT = enum.auto()
-    """1 if the plan keeps it."""
+    """1 if the plan keeps the tenant's oldest job."""
     KEPT_DEAR = enum.auto()
-    """1 if it keeps it though time is dear."""
+    """1 if the plan keeps the tenant's oldest job though time is dear."""
     LOST = enum.auto()
     """Weight of the tenant's jobs that are not kept: ``n / (n + 4)``, doubled."""
     GOING = enum.auto()

@@ -37,7 +37,7 @@ COMMON_FEATURES = DEVICE_FEATURES + KERNEL_FEATURES
 
 
 class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="mlp", tag_field="kind"):
-    """Layers on all columns in a row."""
+    """Sizes of a network of layers on all columns in a row."""
 
     inputs: tuple[Literal["pending", "running", "tenants", "device"], ...]
     """Tables in the order in which they are flattened."""
@@ -46,7 +46,7 @@ class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     activation: Literal["tanh", "relu"]
 
     def fitted(self, layout: ActionLayout) -> MlpSizes:
-        """The same for every layout: the first and the last layer follow from it."""
+        """These sizes, the same for every layout: the first and the last layer follow from it."""
         return self
 
     def shapes(self, layout: ActionLayout) -> Shapes:
@@ -60,7 +60,7 @@ class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="slots", tag_field="kind"):
-    """The slot network (:mod:`gpusched_env.agents.policies.slots`)."""
+    """Sizes of the slot network (:mod:`gpusched_env.agents.policies.slots`)."""
 
     priorities: Count
     """Stream priorities that a launch chooses from; 0 where decisions stand for an interval."""
@@ -184,12 +184,12 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return reads
 
     def shapes(self, layout: ActionLayout) -> Shapes:
-        """The same for every layout."""
+        """Shapes of the weights, the same for every layout."""
         return dict(self.RULE.SHAPES)
 
 
 class RuleSizes(RuleRecord, frozen=True, kw_only=True, tag="rule"):
-    """The rule (:mod:`gpusched_env.agents.policies.rule`)."""
+    """Sizes of the rule (:mod:`gpusched_env.agents.policies.rule`)."""
 
     RULE: ClassVar[Any] = rule
     priorities: Count
@@ -211,13 +211,13 @@ class RuleSizes(RuleRecord, frozen=True, kw_only=True, tag="rule"):
 
 
 class ReleaseSizes(RuleRecord, frozen=True, tag="release"):
-    """The release rule (:mod:`gpusched_env.agents.policies.release`)."""
+    """Sizes of the release rule (:mod:`gpusched_env.agents.policies.release`)."""
 
     RULE: ClassVar[Any] = release
 
 
 class ServeSizes(RuleRecord, frozen=True, kw_only=True, tag="serve"):
-    """The serve rule (:mod:`gpusched_env.agents.policies.serve`)."""
+    """Sizes of the serve rule (:mod:`gpusched_env.agents.policies.serve`)."""
 
     RULE: ClassVar[Any] = serve
     ways: Annotated[int, Meta(ge=2, le=len(serve.Way))] = 2
@@ -242,12 +242,12 @@ class ServeSizes(RuleRecord, frozen=True, kw_only=True, tag="serve"):
         return msgspec.structs.replace(self.of(layout), ways=self.ways)
 
     def shapes(self, layout: ActionLayout) -> Shapes:
-        """The same for every layout."""
+        """Shapes of the weights, the same for every layout."""
         return serve.shapes(self.ways)
 
 
 class PairSizes(RuleRecord, frozen=True, tag="pairs"):
-    """The rule of pairs (:mod:`gpusched_env.agents.policies.pairs`)."""
+    """Sizes of the rule of pairs (:mod:`gpusched_env.agents.policies.pairs`)."""
 
     RULE: ClassVar[Any] = pairs
 
@@ -259,7 +259,7 @@ class PairSizes(RuleRecord, frozen=True, tag="pairs"):
 
 
 class KnobSizes(RuleRecord, frozen=True, tag="knobs"):
-    """The knob rule (:mod:`gpusched_env.agents.policies.knobs`)."""
+    """Sizes of the knob rule (:mod:`gpusched_env.agents.policies.knobs`)."""
 
     RULE: ClassVar[Any] = knobs
 

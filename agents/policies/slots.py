@@ -101,7 +101,7 @@ class SlotEncoder(nn.Module):
         self.common = nn.Linear(COMMON_FEATURES, sizes.width, bias=False)
 
     def forward(self, tables: ObservationTables) -> Tensor:
-        """Shape ``(B, P, width)``."""
+        """The tokens, shape ``(B, P, width)``."""
         return torch.relu(self.slots(tables.slots) + self.common(tables.common).unsqueeze(1))
 
 
@@ -150,7 +150,7 @@ class SlotActor(nn.Module):
         return [self.wait, self.launch, *optional]
 
     def forward(self, tables: ObservationTables) -> Tensor:
-        """Shape ``(B, actions)``."""
+        """The numbers of the actions, shape ``(B, actions)``."""
         tokens = self.encoder(tables)
         pooled = self.pool(tokens, tables.present)
         tokens = tokens + torch.relu(self.mix(tokens) + self.tell(pooled).unsqueeze(1))

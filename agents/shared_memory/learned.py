@@ -46,7 +46,7 @@ WEIGHTS: Final = sum(math.prod(shape) for shape in SHAPES.values())
 LOG_OF_S: Final = math.log1p(1e6)
 MS: Final = 1e-3
 MOST: Final = 3.0
-"""Inputs are cut there."""
+"""The largest input: what is beyond is cut."""
 
 
 def inputs(tables: Tables) -> Singles:

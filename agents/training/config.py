@@ -88,7 +88,7 @@ class DistillationSettings(CheckedStruct, frozen=True, kw_only=True):
 
 
 class Settings(CheckedStruct, frozen=True, kw_only=True):
-    """What all algorithms of stable-baselines3 have."""
+    """Settings that all algorithms of stable-baselines3 have."""
 
     learning_rate: Positive = 3e-4
     learning_rate_end: NonNegative | None = None
@@ -99,7 +99,7 @@ class Settings(CheckedStruct, frozen=True, kw_only=True):
 
 
 class PpoSettings(Settings, frozen=True, kw_only=True):
-    """PPO, MaskablePPO and RecurrentPPO."""
+    """Settings of PPO, MaskablePPO and RecurrentPPO."""
 
     n_steps: Count = 256
     """Decisions of each environment between two updates."""
@@ -124,7 +124,7 @@ class A2cSettings(Settings, frozen=True, kw_only=True):
 
 
 class DqnSettings(Settings, frozen=True, kw_only=True):
-    """DQN. It knows no action mask: an illegal action is a wait, and it has to learn that."""
+    """Settings of DQN. It knows no action mask: an illegal action is a wait, and it has to learn that."""
 
     learning_rate: Positive = 1e-4
     max_grad_norm: Positive = 10.0
@@ -241,7 +241,7 @@ class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
     scenario: Scenario
     algo: str = "maskable-ppo"
     policy: str | None = None
-    """``None``: the usual one of the algorithm."""
+    """Name of the policy; ``None``: the usual one of the algorithm."""
     timesteps: Count = 1_000_000
     """Decisions, of all environments together; the last rollout is completed."""
     seed: Seed = 0

@@ -71,7 +71,7 @@ def distil(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | 
 
 
 def without_futures(observations: Observation) -> Observation:
-    """The same observations with empty columns of futures."""
+    """The observations with empty columns of futures."""
     tenants = observations["tenants"].copy()
     tenants[..., FUTURES] = 0.0
     return {**observations, "tenants": tenants}

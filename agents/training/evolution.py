@@ -60,7 +60,7 @@ class RuleTraining:
         return ExportedPolicy(self._info(timesteps), weights)
 
     def decider(self, weights: Weights, timesteps: int) -> Decide:
-        """The same, as the judge takes it."""
+        """The rule with some weights, as the judge takes it."""
         return policy_decider(self.policy(weights, timesteps))
 
     def keep(self, weights: Weights, timesteps: int) -> None:

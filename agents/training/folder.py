@@ -32,7 +32,7 @@ BEST, EXPORTED, FINAL = "best.zip", "best.npz", "final.zip"
 VALIDATION, RESULT = "validation.json", "result.json"
 BOARD, CHECKPOINTS = "tensorboard", "checkpoints"
 MADE = (CONFIG, BEST, EXPORTED, FINAL, VALIDATION, RESULT, BOARD, CHECKPOINTS)
-"""All of it."""
+"""Everything that a training leaves in its folder."""
 KEPT = 2
 """Checkpoints that are kept: the last ones."""
 
@@ -197,7 +197,7 @@ class Record:
     folder: Path
     config: Training
     command: str
-    """Empty where it was not noted."""
+    """The command that trained; empty where it was not noted."""
     versions: dict[str, str]
     made: dict[str, Any]
     """Hashes of what made it, as in results of rankings; empty where that is not known, or was not the same all the

@@ -51,7 +51,7 @@ def policy_decider(policy: ExportedPolicy) -> Decide:
 
 
 class Learner(Protocol):
-    """What is trained."""
+    """A policy in training."""
 
     def decider(self) -> Any:
         """The learner's present policy, which draws from no generator, as the judge of its training takes it."""
@@ -84,10 +84,10 @@ class Judge(Protocol):
     """Seeds of the validation episodes."""
 
     def judge(self, decide: Any) -> ValidationResult:
-        """Play them with a policy."""
+        """Play the validation episodes with a policy."""
 
     def close(self) -> None:
-        """End its threads."""
+        """End the judge's threads."""
 
 
 class EpisodeJudge:

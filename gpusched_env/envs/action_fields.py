@@ -38,7 +38,7 @@ class ActionFields:
     """Rows of tenants."""
     running_slots: int
     stream_priorities: tuple[int, ...]
-    """Empty where decisions stand for an interval, as are :attr:`modes`."""
+    """Stream priorities on offer; empty where decisions stand for an interval, as are :attr:`modes`."""
     modes: tuple[PreemptionName, ...] = ()
     """Ways of preempting; empty without preemption."""
     quarters: tuple[int, ...] = ()

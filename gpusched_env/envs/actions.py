@@ -33,7 +33,7 @@ from gpusched_env.scheduling.legality import COMMAND_RECORD, command_of, write_n
 from gpusched_env.scheduling.view import PendingColumn, View
 
 Streams = Sequence[Stream | StreamKnowledge]
-"""A problem's, or as a scheduler knows them."""
+"""Streams of a problem, or as a scheduler knows them."""
 
 
 @dataclass(frozen=True, slots=True)

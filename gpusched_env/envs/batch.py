@@ -143,7 +143,7 @@ class EnvBatch:
                 self.go_on(into)
 
     def go_on(self, into: Observation | None = None) -> None:
-        """Serve those that stopped on the way, until none does.
+        """Serve environments that stopped on the way, until none does.
 
         Args:
             into: as for :meth:`step`; only rows of environments that were served are written.

@@ -67,7 +67,7 @@ def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) ->
 
 
 Shape = tuple[float, float, float, float, float]
-"""Duration, rows, columns, slices and blocks an SM of a kernel in a form."""
+"""What a kernel is in a form: duration, rows, columns, slices and blocks an SM."""
 OWN: Final = 0
 """The form in which a kernel is, in place of a form's number, which is counted from 1."""
 SHOWN_WIDTH: Final = int(PendingColumn.FORM2_US - PendingColumn.FORM1_US)

@@ -179,7 +179,7 @@ def action_of_command(
 
 @called
 def equal_rows(words):
-    """Whether both lines are equal."""
+    """Whether two rows of words are equal."""
     for number in range(words.shape[1]):  # noqa: SIM110 (Numba has no all() over generators)
         if words[0, number] != words[1, number]:
             return False

@@ -42,7 +42,7 @@ ENDED = 8
 DONE = 1 * LINE
 """Environments of the job that are done."""
 STOPPED = 1 * LINE + 8
-"""How many of them stopped on the way."""
+"""Environments of the job that stopped on the way."""
 WAITING = 1 * LINE + 16
 """Whether the leader sleeps until the job is done."""
 SLEEPERS = 2 * LINE

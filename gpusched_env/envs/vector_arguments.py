@@ -39,7 +39,7 @@ class EpisodeScenarios:
         sample: SampleScenario | None,
     ) -> None:
         self.bases = [scenario] * count
-        """One an environment: of episodes without changes of their own."""
+        """Scenarios of episodes without changes of their own, one an environment."""
         self._sample = sample
         self._layout: ActionLayout
         if changes is not None:

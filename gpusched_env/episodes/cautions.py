@@ -19,7 +19,7 @@ from gpusched_env.workload.workload import DEVICE_OPS
 
 
 def cautions(problem: Problem) -> list[str]:
-    """A sentence each; they hold for any scheduler."""
+    """Cautions about a problem, a sentence each; they hold for any scheduler."""
     profiled = {p.workload.name: None for p in problem.programs if p.workload.profiled and _has_recorded_host(p)}
     said = [about(program) for about in (_too_long, _out_of_reach) for program in problem.programs]
     return [
@@ -41,7 +41,7 @@ def _has_recorded_host(program: TenantProgram) -> bool:
 
 
 def _too_long(program: TenantProgram) -> str:
-    """Said of a serving engine that rejects some requests whatever happens."""
+    """What is said of a serving engine that rejects some requests whatever happens."""
     engine = program.engine
     if engine is None or engine.fitting.count == engine.fitting.asked:
         return ""
@@ -57,7 +57,7 @@ def _too_long(program: TenantProgram) -> str:
 
 
 def _out_of_reach(program: TenantProgram) -> str:
-    """Said if the mean job is too long: some may still be in time."""
+    """What is said if the mean job is too long: some may still be in time."""
     slo_us, alone_us = program.tenant.slo_us, program.answer_us
     if slo_us is None or alone_us <= slo_us:
         return ""

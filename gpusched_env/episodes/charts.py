@@ -127,7 +127,7 @@ def _check(recorded: Timeline) -> None:
 
 
 NAME = 60
-"""Characters of a kernel's name."""
+"""Most characters of a kernel's name."""
 
 
 def window_us(problem: Problem) -> float:

@@ -95,7 +95,7 @@ class Metrics:
     """Figures of one episode."""
 
     tenants: tuple[TenantMetrics, ...]
-    """One a tenant, in the scenario's order."""
+    """Figures of the tenants, in the scenario's order."""
     stp: float
     """System throughput: sum of the tenants' ``progress``; NaN if no job arrived."""
     antt: float

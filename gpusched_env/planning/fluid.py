@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 NOBODY: Final = -1
 ROUNDING_US: Final = 1e-6
-"""Times are sums of quotients."""
+"""Tolerance of comparisons of times, which are sums of quotients."""
 
 
 class FluidTenant(enum.IntEnum):
@@ -48,12 +48,12 @@ class FluidTenant(enum.IntEnum):
     ALONE_US = 0
     """Profiled turnaround of a job alone."""
     SLO_US = enum.auto()
-    """``inf`` without an objective."""
+    """Objective for turnarounds; ``inf`` without one."""
     WEIGHT = enum.auto()
     JOBS_A_US = enum.auto()
     """Mean rate of arrivals; 0 without an objective."""
     GRAPHS = enum.auto()
-    """1: its jobs are launched as graphs."""
+    """1 if its jobs are launched as graphs."""
 
 
 class FluidJob(enum.IntEnum):
@@ -65,7 +65,7 @@ class FluidJob(enum.IntEnum):
     LEFT_US = enum.auto()
     """Profiled device time left."""
     LATE = enum.auto()
-    """1: it is late for sure and lost, but has to be done, as nothing can be rejected."""
+    """1 if it is late for sure and lost, but has to be done, as nothing can be rejected."""
     EARNS = enum.auto()
     """Weight over the time left."""
     KEPT = enum.auto()

@@ -24,11 +24,11 @@ from gpusched_env.compiling import cached, called, law
 from gpusched_env.planning.plans import NOBODY, NOTHING, PlanColumn
 
 Knobs = NDArray[np.int64]
-"""Shape ``(len(Knob), tenants or more)``."""
+"""Limits of tenants, shape ``(len(Knob), tenants or more)``."""
 Floats = NDArray[np.float64]
 
 UNLIMITED: Final = 2**31
-"""Launches in flight: no limit."""
+"""Number of launches in flight that stands for no limit."""
 DEPTH: Final = 16
 """Launches in flight of a tenant, where one goes first. What waits in a stream keeps the priority that it was launched
 with, and more would not start earlier."""
@@ -45,7 +45,7 @@ class Knob(enum.IntEnum):
     IN_FLIGHT = 0
     """Launches (kernels or graphs) of the tenant handed to the GPU and unfinished at most."""
     TOGETHER = 1
-    """The same of all tenants together for which this is not :data:`UNLIMITED`; 0: it is not served."""
+    """Launches at most of all tenants together for which this is not :data:`UNLIMITED`; 0: it is not served."""
     PRIORITY = 2
     """Stream priority of what it launches, 0 or below, lower is more urgent."""
     FILLS = 3

@@ -32,7 +32,7 @@ SCRATCH: Final = (3 + len(FluidJob) + len(FluidTenant) + 1, MOST)
 TABLE: Final = 3 * MOST
 WORK: Final = TABLE + len(FluidJob) * MOST
 TENANTS: Final = WORK + len(FluidTenant) * MOST
-"""Where in it the tables begin that come after those of jobs."""
+"""Where in the scratch the tables begin that come after those of jobs."""
 MODEL_JOB: Final = len(FluidJob)
 MODEL_TENANT: Final = len(FluidTenant)
 

@@ -138,7 +138,7 @@ PRICES: Final = np.arange(11) * 0.15
 """Prices that are tried, in multiples of what a microsecond earns on average."""
 FUTURES: Final = 32
 ARRIVALS: Final = 128
-"""Mean number in a future, which is as long as that."""
+"""Mean number of arrivals in a future, which is as long as that."""
 ROUNDING: Final = 1e-9
 SCALE: Final = 0.8
 FIRST: Final = 0.65
@@ -160,13 +160,13 @@ class Outlook(NamedTuple):
     exponent: float = 1.0
     """Exponent of :func:`~gpusched_env.planning.interference.disturbance`."""
     graphs: Floats = np.zeros(MOST)
-    """Shape ``(tenants or more,)``, 1: its jobs are launched as graphs."""
+    """Whether a tenant's jobs are launched as graphs (1), shape ``(tenants or more,)``."""
     rejects: bool = True
     """Whether jobs can be rejected."""
 
 
 NOTHING_AHEAD: Final = Outlook(0.0, UNKNOWN)
-"""Where no plans are made."""
+"""The outlook where no plans are made."""
 
 
 def outlook(knowledge: Knowledge) -> Outlook:
@@ -179,13 +179,13 @@ def outlook(knowledge: Knowledge) -> Outlook:
 
 
 def launched_as_graphs(knowledge: Knowledge) -> Floats:
-    """Shape ``(tenants,)``, 1 where all that a tenant launches is graphs."""
+    """Whether all that a tenant launches is graphs (1), shape ``(tenants,)``."""
     kernels = knowledge.kernels
     return np.array([all(kernels[k].graph for k in tenant.kernels) for tenant in knowledge.tenants], np.float64)
 
 
 def outlook_of(problem: Problem) -> Outlook:
-    """The same of a problem's tenants, for :meth:`~gpusched_env.scenarios.problem.Problem.once`."""
+    """The outlook on a problem's tenants, for :meth:`~gpusched_env.scenarios.problem.Problem.once`."""
     return outlook(problem.knowledge)
 
 

@@ -122,12 +122,12 @@ class PlanColumn(enum.IntEnum):
     LEFT_US = enum.auto()
     """Profiled device time left, launched kernels included."""
     AHEAD_US = enum.auto()
-    """The same of all kept jobs with earlier deadlines."""
+    """Profiled device time left of all kept jobs with earlier deadlines."""
     KEPT = enum.auto()
     """1 if it is among the jobs that can all be in time, one after the other, and are worth most; where nothing can be
     rejected, also if it stands before one that is."""
     KEPT_DEAR = enum.auto()
-    """The same where each microsecond costs what it is worth (:func:`~gpusched_env.planning.outlook.worth_a_us`)."""
+    """``KEPT`` where each microsecond costs what it is worth (:func:`~gpusched_env.planning.outlook.worth_a_us`)."""
     CLASS = enum.auto()
     """Class of a tenant that does not go first: 0 if its job is kept even where time is dear, 1 if it is kept
     otherwise, 2 without an objective (or a job, yet), 3 if it is not kept. Where nothing can be rejected these go
@@ -143,7 +143,7 @@ class PlanColumn(enum.IntEnum):
     """What is lost more in sampled futures if it goes first than if who is first in the plan does, in multiples of the
     mean weight; ``inf``: it cannot be in time. Of :func:`gpusched_env.planning.lookahead.look_ahead`, 0 without."""
     AHEAD_ALONE = enum.auto()
-    """The same if no other job is served until it is done."""
+    """``AHEAD`` if no other job is served until it is done."""
 
 
 def plan_view(view: View, outlook: Outlook) -> Floats:

@@ -39,7 +39,7 @@ class KernelBlocks(NamedTuple):
 
     number: int
     slots: int
-    """How many run at once."""
+    """Blocks that run at once."""
     block_us: float
 
 

@@ -52,7 +52,7 @@ class KernelKnowledge:
     """A kernel by identity: what a launch call says of it, and its profile alone on this GPU."""
 
     name: str
-    """The function's, or the graph's."""
+    """Name of the function, or of the graph."""
     grid: tuple[int, int, int]
     """Blocks, by dimension."""
     block: tuple[int, int, int]

@@ -52,7 +52,7 @@ class Problem:
     """The tenants' streams, tenant after tenant, then the scheduler's own. A stream's hardware queue is its row modulo
     their number (:func:`gpusched_env.hardware.queues.queue_count`)."""
     programs: tuple[TenantProgram, ...]
-    """One a tenant, in the scenario's order."""
+    """Programs of the tenants, in the scenario's order."""
     profiles: Profiles | None = None
     """Durations and gaps that everybody is told; ``None``: the true ones."""
     carried_over: tuple[CarriedOver, ...] = ()

@@ -34,12 +34,12 @@ class ProfileError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     forget: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """Each kernel was never measured with this probability: its duration and gap are unknown (NaN)."""
     seed: Annotated[int, Meta(ge=0)] = 0
-    """Which factors and which kernels."""
+    """Seed that decides which factors are drawn and which kernels are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """Means by kernel identity (kernels and then graphs), microseconds; NaN for a kernel never measured."""
+    """Profiled means by identity (kernels and then graphs), microseconds; NaN for a kernel never measured."""
 
     duration_us: NDArray[np.float64]
     gap_us: NDArray[np.float64]

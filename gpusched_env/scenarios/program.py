@@ -112,7 +112,7 @@ class JobProgram:
 
     ops: tuple[HostOp, ...]
     threads: tuple[int, ...]
-    """How many of them belong to each thread, the main one first."""
+    """How many operations belong to each thread, the main one first."""
     marks: int
     """Number of marks."""
 
@@ -134,11 +134,11 @@ class JobProgram:
         return found
 
     def with_host_times(self, factor: float) -> JobProgram:
-        """The same with host times that are ``factor`` times as long."""
+        """The program with host times that are ``factor`` times as long."""
         return replace(self, ops=tuple(replace(op, host_us=op.host_us * factor) for op in self.ops))
 
     def with_launch_times(self, host_us: float) -> JobProgram:
-        """The same with a host that takes ``host_us`` for each launch, and no time for anything else."""
+        """The program with a host that takes ``host_us`` for each launch, and no time for anything else."""
         return replace(
             self, ops=tuple(replace(op, host_us=host_us if op.kind in DEVICE_OPS else 0.0) for op in self.ops)
         )

@@ -77,14 +77,14 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One scheduling problem."""
 
     name: FileName
-    """Names results and, if registered, the environment."""
+    """Name of results and, if registered, of the environment."""
     summary: str = ""
     gpu: str
     """Name of a GPU (``gpusched gpus``), or path of a specification of one's own (``.yaml``)."""
     tenants: Annotated[tuple[Tenant, ...], Meta(min_length=1)]
-    """Who shares the GPU."""
+    """Tenants that share the GPU."""
     horizon_us: Duration
-    """The episode is truncated here."""
+    """Simulated time at which the episode is truncated."""
     arrivals_until_us: Duration | None = None
     """Nobody sends a job any more after this, but for clients of a closed loop, who wait for an answer; ``None``: until
     the horizon. Where the horizon is further off than the longest objective, each job that came is in time or late at

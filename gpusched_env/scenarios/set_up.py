@@ -40,7 +40,7 @@ class SetUp:
     contexts: Contexts | None = None
     """``per-tenant``: tenants are processes that take turns (time slicing); ``shared``: they share the GPU."""
     slice_us: float | None = None
-    """Length of their turns; at least :data:`~gpusched_env.hardware.specs.LEAST_SLICE_US`."""
+    """Length of the turns of processes; at least :data:`~gpusched_env.hardware.specs.LEAST_SLICE_US`."""
     own_processes: bool = False
     """Tenants are processes though they share a context (MPS): their hosts do not slow each other."""
     commands: tuple[CommandName, ...] = ()

@@ -52,7 +52,7 @@ class RequestLengths:
 
     prompts: NDArray[np.int64]
     answers: NDArray[np.int64]
-    """Equally likely ones, or those of the requests of a trace, one after another."""
+    """Lengths of answers, equally likely, or those of the requests of a trace, one after another."""
     recorded_prompts: bool
     recorded_answers: bool
 
@@ -270,7 +270,7 @@ class TenantProgram:
     alone_us: float
     """Profiled turnaround of one job alone on the GPU (mean over variants, of an engine over requests)."""
     answer_us: float
-    """The same up to what its objective is about: its completion, of an engine's request the first token."""
+    """``alone_us`` up to what the objective is about: a job's completion, of an engine's request the first token."""
     engine: Engine | None = None
     """The serving engine that it is; ``None``: jobs are served one at a time."""
     replay: TraceReplay | None = None

@@ -42,7 +42,7 @@ class WorkloadSets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     train: Annotated[tuple[Variant, ...], Meta(min_length=1)]
     held_out: Annotated[tuple[Variant, ...], Meta(min_length=1)]
-    """Each has at least one workload that no variant of ``train`` has for any tenant."""
+    """Variants for evaluation: each has at least one workload that no variant of ``train`` has for any tenant."""
 
     def __hash__(self) -> int:
         # Scenarios are keys of caches; a variant is a mapping, which has no hash of its own.

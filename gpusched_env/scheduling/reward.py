@@ -41,7 +41,7 @@ class Costs:
 
     def __init__(self, tenants: int) -> None:
         self.time_us = 0.0
-        """Up to when the integrals run."""
+        """Time up to which the integrals run."""
         self.over = False
         """Whether the episode has ended: the workload is done, or the horizon is reached."""
         self.arrived: NDArray[np.float64] = np.zeros(tenants)

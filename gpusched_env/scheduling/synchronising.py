@@ -88,7 +88,7 @@ class UnguardedTile(NamedTuple):
     """A tile of a consumer, and one of its producer's that it would read before that is there."""
 
     tile: tuple[int, int]
-    """Row and column."""
+    """Row and column of the consumer's tile."""
     step: int
     """Step of the tile's work."""
     read: tuple[int, int]

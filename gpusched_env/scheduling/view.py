@@ -129,7 +129,7 @@ class PendingColumn(enum.IntEnum):
     kernel has none, it was launched or given one before, its tiles are synchronised with another's, or it passes a
     window."""
     FORM1_US = enum.auto()
-    """Profiled mean duration alone in the first of these; NaN if it was never measured, 0 if there is no such form."""
+    """Profiled mean duration alone in the first form; NaN if it was never measured, 0 if there is no such form."""
     FORM1_ROWS = enum.auto()
     """Rows of the grid of the first form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM1_COLUMNS = enum.auto()
@@ -139,7 +139,7 @@ class PendingColumn(enum.IntEnum):
     FORM1_PER_SM = enum.auto()
     """Blocks of the first form that an empty SM holds."""
     FORM2_US = enum.auto()
-    """Profiled mean duration alone in the second of these; NaN if it was never measured, 0 if there is no such form."""
+    """Profiled mean duration alone in the second form; NaN if it was never measured, 0 if there is no such form."""
     FORM2_ROWS = enum.auto()
     """Rows of the grid of the second form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM2_COLUMNS = enum.auto()
@@ -149,7 +149,7 @@ class PendingColumn(enum.IntEnum):
     FORM2_PER_SM = enum.auto()
     """Blocks of the second form that an empty SM holds."""
     FORM3_US = enum.auto()
-    """Profiled mean duration alone in the third of these; NaN if it was never measured, 0 if there is no such form."""
+    """Profiled mean duration alone in the third form; NaN if it was never measured, 0 if there is no such form."""
     FORM3_ROWS = enum.auto()
     """Rows of the grid of the third form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM3_COLUMNS = enum.auto()
@@ -191,7 +191,7 @@ class RunningColumn(enum.IntEnum):
     STARTED_US = enum.auto()
     """Start of its first block since it was last launched; ``inf`` before."""
     ELAPSED_US = enum.auto()
-    """Time since then, and what it ran before that if a preemption kept its progress; 0 after a reset."""
+    """Time since ``started_us``, and what it ran before that if a preemption kept its progress; 0 after a reset."""
     BLOCKS = enum.auto()
     """Blocks of the grid."""
     BLOCKS_WAITING = enum.auto()
@@ -255,11 +255,11 @@ class TenantColumn(enum.IntEnum):
     LAST_TURNAROUND_US = enum.auto()
     """Turnaround of the last completed job, or time to the latest first token of a serving engine; 0 before."""
     MEAN_TURNAROUND_US = enum.auto()
-    """Exponential mean (weight 1/8 for the newest) of these; 0 before."""
+    """Exponential mean (weight 1/8 for the newest) of ``last_turnaround_us``; 0 before."""
     PARTITION_FIRST = enum.auto()
     """First SM of the partition that its launches get, in placement order."""
     PARTITION_SMS = enum.auto()
-    """SMs of that partition; all of the GPU where none was set."""
+    """SMs of the partition that its launches get; all of the GPU where none was set."""
     LAST_END_US = enum.auto()
     """When the tenant's last kernel or copy to finish did so; 0 before."""
     LAUNCHED_LEFT_US = enum.auto()
@@ -272,7 +272,7 @@ class TenantColumn(enum.IntEnum):
     OLDEST_REJECTABLE = enum.auto()
     """Number of its oldest job that ``Reject`` may name now; -1: none."""
     NEWEST_REJECTABLE = enum.auto()
-    """Number of its newest one; -1: none."""
+    """Number of its newest job that ``Reject`` may name now; -1: none."""
     PAUSE_US = enum.auto()
     """How long its host sleeps before it begins a job; 0 where it was not throttled."""
     THROTTLABLE = enum.auto()
@@ -285,9 +285,9 @@ class JobColumn(enum.IntEnum):
     TENANT = 0
     """Row of the tenant table."""
     JOB = enum.auto()
-    """Number, from 0."""
+    """Job number of the tenant, from 0."""
     ARRIVED_US = enum.auto()
-    """When it arrived."""
+    """When the job arrived."""
     DEADLINE_US = enum.auto()
     """When it exceeds the tenant's SLO; ``inf`` without one, and behind the first token of an engine's request."""
     STARTED_US = enum.auto()

@@ -17,7 +17,7 @@ from gpusched_env.scheduling.view import TenantColumn
 from gpusched_env.workload.host import client
 
 MOST_PAUSE_US: Final = 3.6e9
-"""An hour: what a host may be told to sleep at most, so that sums of times stay whole numbers."""
+"""Longest pause that a host may be told to sleep, an hour, so that sums of times stay whole numbers."""
 
 
 @procedure
