@@ -57,12 +57,12 @@ class Actor(NamedTuple):
     """An exported policy, and what one thread works in."""
 
     sizes: Ints
-    """As :mod:`gpusched_env.agents.network` has them."""
+    """Sizes of the network, as :mod:`gpusched_env.agents.network` has them."""
     weights: Singles
     masked: bool
     """Whether only legal actions compete; otherwise an illegal one that wins is a wait, as in training."""
     scratch: Singles
-    """As many as :func:`~gpusched_env.agents.network.scratch_size` says."""
+    """Working memory of the network: as many numbers as :func:`~gpusched_env.agents.network.scratch_size` says."""
 
 
 class Slots(NamedTuple):
@@ -71,15 +71,16 @@ class Slots(NamedTuple):
     lookahead: int
     """Pending slots of a tenant."""
     slices: Ints
-    """``rows`` of a :class:`~gpusched_env.envs.numbering.SliceLayout`."""
+    """Rows of the slices: ``rows`` of a :class:`~gpusched_env.envs.numbering.SliceLayout`."""
     choices: Ints
     pending: Floats
-    """Written: as :func:`~gpusched_env.envs.encoding.gather_pending` does."""
+    """Rows of the pending slots, written by :func:`~gpusched_env.envs.encoding.gather_pending`."""
     running: Floats
-    """Written: as :func:`~gpusched_env.envs.encoding.gather_running` does, which works in :attr:`seen`."""
+    """Rows of the running slots, written by :func:`~gpusched_env.envs.encoding.gather_running`, which uses
+    :attr:`seen`."""
     seen: Bools
     tiles: Floats
-    """For :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty where no tiles can be synchronised."""
+    """Scratch of :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty where no tiles can be synchronised."""
 
 
 class Workspace(NamedTuple):
@@ -88,13 +89,13 @@ class Workspace(NamedTuple):
     actor: Actor
     slots: Slots
     scalars: Floats
-    """Of the View, ``(len(Scalar),)``."""
+    """Scalars of the View, shape ``(len(Scalar),)``."""
     tables: ObservationTables
-    """Written: the observation."""
+    """The observation, written at each decision."""
     legal: Bools
-    """Written, ``(actions,)``."""
+    """Which actions are legal, written at each decision, shape ``(actions,)``."""
     numbers: Singles
-    """Written, ``(actions,)``."""
+    """What the policy goes by, written at each decision, shape ``(actions,)``."""
 
 
 @called
@@ -143,7 +144,7 @@ _put, _workspace_at = put_and_get(_workspace)
 
 @cached(types.void(int64, _workspace))
 def put_workspace(address: int, workspace: Workspace) -> None:
-    """For :class:`~gpusched_env.devices.compiled.memory.Kept` workspaces."""
+    """Put a workspace at an address, for :class:`~gpusched_env.devices.compiled.memory.Kept`."""
     _put(address, workspace)
 
 
@@ -244,13 +245,13 @@ class ExportedPolicy:
         return actions
 
     def numbers(self, observations: Observation) -> NDArray[np.float32]:
-        """Of each action, also illegal ones, what the policy goes by (logit or value), shape ``(n, actions)``."""
+        """What the policy goes by (logit or value) for each action, also illegal ones, shape ``(n, actions)``."""
         everything = np.ones((len(observations["device"]), self._layout(observations).n), np.bool_)
         _, numbers = self._act(observations, everything, masked=False)
         return numbers
 
     def actor(self, slots: int) -> Actor:
-        """For compiled code, with working memory for states with ``slots`` pending rows."""
+        """The policy as compiled code takes it, with working memory for states with ``slots`` pending rows."""
         return Actor(self.sizes, self.weights, self.info.masked, np.zeros(scratch_size(self.sizes, slots), np.float32))
 
     def _layout(self, observations: Observation) -> ActionLayout:
@@ -286,11 +287,11 @@ _NAMES = {
 }
 """Fields of a layout that a policy cannot change, in words."""
 _COMMANDS = ("modes", "quarters", "pauses", "rejects", "synchronises", "reshapes")
-"""Those of commands, which a policy that has none of them leaves alone where a scenario offers them."""
+"""Fields of a layout for commands; a policy that has none of them leaves these alone where a scenario offers them."""
 
 
 def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
-    """``sizes`` of :mod:`gpusched_env.agents.network`."""
+    """Sizes of a network as :mod:`gpusched_env.agents.network` has them."""
     found: list[Any]
     if isinstance(network, MlpSizes):
         tables = list(TABLES)
@@ -317,7 +318,7 @@ def _numbers_of(network: Sizes, layout: ActionLayout) -> NDArray[np.int64]:
 
 
 RELUCTANCE = 3.0
-"""Taken from the number of waiting, so that most kernels are launched."""
+"""What the number of waiting is lowered by, so that most kernels are launched."""
 
 
 def untrained_policy(

@@ -44,7 +44,7 @@ class Acting:
         self._layout, self._wait_us, self._decision_us = layout, wait_us, decision_us
         self.outlook = NOTHING_AHEAD
         self.dispatcher: IntervalDispatcher | None = None
-        """Of the present episode; ``None``: every launch is an action."""
+        """Dispatcher of the present episode; ``None``: every launch is an action."""
 
     def reset(self, knowledge: Knowledge) -> None:
         """A new episode."""

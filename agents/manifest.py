@@ -28,7 +28,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     timesteps: int
     """Decisions that it went on for."""
     versions: dict[str, str]
-    """Of Python and the packages that took part."""
+    """Versions of Python and of the packages that took part."""
 
 
 class ValidationCost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,14 +52,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     also: tuple[str, ...] = ()
     """Scenarios that it was trained on besides, for which it is shipped as well."""
     sha256: str
-    """Of the policy's file."""
+    """Hash of the policy's file."""
     trainings: Annotated[tuple[Step, ...], Meta(min_length=1)]
-    """In order; the last one made the policy."""
+    """Trainings that led to the policy, in order; the last one made it."""
     validation: ValidationCost
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Indented JSON."""
+    """A manifest as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 

@@ -53,7 +53,7 @@ ALGORITHMS: Final[dict[str, type[BaseAlgorithm]]] = {
     "a2c": A2C,
     "dqn": DQN,
 }
-"""By the name that trainings have for them."""
+"""Classes of stable-baselines3, by the name that trainings have for an algorithm."""
 
 Decide = Callable[[Observation, Any, NDArray[np.bool_], NDArray[np.bool_]], tuple[NDArray[np.int64], Any]]
 """The best actions and the next state of a recurrent policy, from observations with a first axis of ``n``, the present
@@ -97,7 +97,7 @@ class TrainedModel:
         return int(space.n)
 
     def layout_in(self, scenario: Offer) -> ActionLayout:
-        """Its actions in ``scenario``.
+        """The model's actions in ``scenario``.
 
         A file of ``model.save`` does not say what its environments were: those that ``gym.make`` gives without asking
         for more, or else of everything that ``scenario`` offers.

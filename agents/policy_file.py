@@ -30,7 +30,7 @@ METADATA = "metadata"
 """The archive's member with the JSON, as bytes; the others are named as :meth:`Sizes.shapes` says."""
 
 LONGEST_US = 1e9
-"""Of a wait or an interval."""
+"""The longest wait or interval that a file may have."""
 Weights = dict[str, NDArray[np.float32]]
 
 
@@ -43,7 +43,7 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     columns: dict[str, tuple[str, ...]]
     """Names of the columns of every table of an observation, in order."""
     actions: ActionLayout
-    """Of the environment it was trained in."""
+    """Actions of the environment it was trained in."""
     wait_us: Annotated[float, Meta(gt=0, le=LONGEST_US)]
     """Longest wait of action 0 in that environment."""
     masked: bool
@@ -54,14 +54,14 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     command: str = ""
     """The command that trained it."""
     seed: int | None = None
-    """Of the training."""
+    """Seed of the training."""
     timesteps: int = 0
     """Decisions that it was trained for."""
     versions: dict[str, str] = {}
-    """Of the packages that took part, at the export."""
+    """Versions of the packages that took part, at the export."""
 
     def summary(self) -> str:
-        """One line about it."""
+        """One line about the policy."""
         trained = f"{counted(self.timesteps, 'decision')} of {self.scenario}"
         return f"{self.algorithm} with policy {kind(self.network)}, {trained}"
 
@@ -144,11 +144,11 @@ def checked_weights(members: Weights, shapes: Shapes, where: str) -> Weights:
 
 
 MOST_BYTES = 2**28
-"""Of a policy's arrays: what a small file can expand to is refused before it is read."""
+"""The most bytes of a policy's arrays: what a small file can expand to is refused before it is read."""
 MOST = 65_536
-"""Of what an action space is made of: rows of observations, streams."""
+"""The most rows of observations, streams and other parts that an action space is made of."""
 MOST_ACTIONS = 1_048_576
-"""Of an action space."""
+"""The most actions of an action space."""
 _HOW = "gpusched_env.agents.model_file.export_policy writes one from a trained model"
 
 
@@ -265,7 +265,7 @@ class GamePolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     version: Literal[1] = 1
     terms: tuple[str, ...]
-    """That the weights belong to, in order."""
+    """Terms that the weights belong to, in order."""
     reads: tuple[str, ...]
     """Columns of an observation that they are made of."""
     algorithm: str
@@ -286,11 +286,11 @@ class RuleNow:
     """A rule as it is now, which files have to fit."""
 
     name: str
-    """In words."""
+    """The rule's name, in words."""
     terms: tuple[str, ...]
     shapes: Shapes
     columns: Collection[str]
-    """Names of those that observations have."""
+    """Names of the columns that observations have."""
 
 
 I = TypeVar("I", bound=GamePolicyInfo)  # noqa: E741

@@ -42,7 +42,7 @@ class Player:
         self.asked: NDArray[np.int64] = np.zeros(batch.count, np.int64)
         """Decisions in each environment so far, waits included."""
         self.commands: NDArray[np.int64] = np.zeros(batch.count, np.int64)
-        """Those that were not a wait."""
+        """Commands in each environment so far: decisions that were not a wait."""
         self._actor = policy.actor(batch.observations["pending"].shape[1])
         self._counts = PlayCounts(np.zeros(batch.count, np.bool_), self.asked, self.commands)
         self._numbers = np.zeros(batch.masks.shape, np.float32)

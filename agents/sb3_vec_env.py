@@ -38,7 +38,7 @@ class Sb3VecEnv(VecEnv):
     """
 
     def __init__(self, env: GpuSchedulingVectorEnv, reward_scale: float = 1.0, shaping: Shaping | None = None) -> None:
-        """Wrap ``env``.
+        """Wrap the vector environment ``env``.
 
         Raises:
             InputError: ``env`` is not in ``SAME_STEP`` mode, or does not copy its observations: algorithms put those
@@ -57,7 +57,7 @@ class Sb3VecEnv(VecEnv):
         if env.render_mode is None:
             env.draw_in("rgb_array")
         self.infos: dict[str, Any] = {}
-        """Of the last reset or step, as Gymnasium's vector environments give them."""
+        """Infos of the last reset or step, as Gymnasium's vector environments give them."""
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self.metadata["render_fps"] = env.metadata["render_fps"]
         self._began = time.time()

@@ -87,7 +87,7 @@ class ProgressShaping:
 
 
 class PlanShaping:
-    """The same where decisions stand for an interval, and the cost is that of missed objectives.
+    """Shaping where decisions stand for an interval, and the cost is that of missed objectives.
 
     A job is lost long before it is late: when the GPU has done something else for so long that not all jobs can be in
     time any more. The potential is minus the weight of the jobs that the plan of all jobs does not keep
@@ -101,22 +101,22 @@ class PlanShaping:
         self._potential: Floats = np.zeros(0)
 
     def begin(self, observations: Observation) -> None:
-        """As :meth:`ProgressShaping.begin`."""
+        """Begin episodes, as :meth:`ProgressShaping.begin`."""
         self._potential = self._of(observations)
 
     def step(self, observations: Observation, dones: NDArray[np.bool_]) -> Floats:
-        """As :meth:`ProgressShaping.step`."""
+        """Growth of the potential over a step, as :meth:`ProgressShaping.step`."""
         before = self._potential
         self._potential = self._of(observations)
         growth: Floats = np.where(dones, 0.0, self._gamma * self._potential) - before
         return growth
 
     def save_state(self) -> tuple[Floats, ...]:
-        """As :meth:`ProgressShaping.save_state`."""
+        """What :meth:`restore_state` takes, as :meth:`ProgressShaping.save_state`."""
         return (self._potential.copy(),)
 
     def restore_state(self, state: tuple[Floats, ...]) -> None:
-        """As :meth:`ProgressShaping.restore_state`."""
+        """Go back to a saved state, as :meth:`ProgressShaping.restore_state`."""
         self._potential = state[0].copy()
 
     def _of(self, observations: Observation) -> Floats:
@@ -139,6 +139,6 @@ def _us(encoded: NDArray[np.float32]) -> Floats:
 
 
 def _ratio(encoded: NDArray[np.float32]) -> Floats:
-    """``x`` of a column in ``x / (1 + x)``."""
+    """The number ``x``, from a column in ``x / (1 + x)``."""
     x = encoded.astype(np.float64)
     return x / np.maximum(1.0 - x, 1e-9)

@@ -24,7 +24,7 @@ FOLDER = Path(__file__).with_name("trained")
 
 
 class _Besides(msgspec.Struct):
-    """Of a manifest what is asked here."""
+    """What is read here of a manifest."""
 
     also: tuple[str, ...] = ()
 
@@ -35,7 +35,7 @@ def shipped_names() -> list[str]:
 
 
 def shipped_scenarios() -> dict[str, str]:
-    """By scenario that an agent is shipped for the name of its file, sorted; a scenario's own goes first."""
+    """The name of the file of the agent that is shipped for each scenario, sorted; a scenario's own goes first."""
     names = shipped_names()
     found = {other: name for name in names for other in _also(name)}
     return dict(sorted((found | {name: name for name in names}).items()))
@@ -97,7 +97,7 @@ ORIGINS: Final = {
     "distillation": "distilled planner",
     "rollouts": "rule fitted to rollouts",
 }
-"""By algorithm; any other learns by reinforcement."""
+"""How policies are made, by algorithm; any other learns by reinforcement."""
 
 
 class _Told(msgspec.Struct):

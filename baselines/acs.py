@@ -43,7 +43,7 @@ class AcsSoftware(PassThrough):
         self.set_up = SetUp(window=self._window)
 
     def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
-        """That of the scenario with the scheduler's options; a stream has one kernel."""
+        """The scenario's window with the scheduler's options; a stream has one kernel."""
         return window_with(offered or KernelWindow(), "acs-sw", **self._given, depth=1)
 
 

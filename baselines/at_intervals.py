@@ -27,7 +27,7 @@ from gpusched_env.scheduling.reads import OBSERVED, Reads
 from gpusched_env.scheduling.view import View
 
 PREFIX: Final = "interval:"
-"""Of a scheduler's name: ``interval:moore(price=1.2,interval_us=500)``."""
+"""Beginning of the scheduler's name, before the rule: ``interval:moore(price=1.2,interval_us=500)``."""
 INTERVAL_US: Final = 250.0
 LEAST_US: Final = 1.0
 
@@ -61,7 +61,7 @@ class AtIntervals:
         self.dispatcher: IntervalDispatcher | None = None
 
     def describe(self) -> str:
-        """One line about it."""
+        """One line about the scheduler."""
         return f"{type(self._rule).__name__} says every {self._interval_us:g} us who goes first; a dispatcher launches."
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
@@ -77,7 +77,7 @@ class AtIntervals:
         return dispatcher.command(view)
 
     def stand(self, view: View) -> None:
-        """Ask the rule."""
+        """Ask the rule who goes first."""
         dispatcher = self._known()
         # It looks around when it decides.
         self._rule.decide(view)

@@ -117,7 +117,7 @@ class Clockwork(InTurn):
         self._levels = knowledge.gpu.priorities
         self._measured_us: list[deque[float]] = [deque(maxlen=WINDOW) for _ in knowledge.tenants]
         self._outstanding_us: dict[Request, float] = {}
-        """By request that runs, in order of choice: its predicted execution time when it was chosen."""
+        """Execution time of each request that runs as predicted when it was chosen, in order of choice."""
         self._begun_us = 0.0
         """When the first of them began."""
 
@@ -140,7 +140,7 @@ class Clockwork(InTurn):
         return row
 
     def launch(self, view: View, row: int) -> Launch:
-        """In the tenant's stream, or in one of a priority by the place among those that run."""
+        """Launch it in the tenant's stream, or in one of a priority by its request's place among those that run."""
         launch, tenant, job = view.pending.array[row, [ID, TENANT, JOB]].astype(int).tolist()
         if not self._ranked:
             return Launch(launch)

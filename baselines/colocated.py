@@ -53,7 +53,7 @@ class Colocated(PassThrough, ABC):
     set_up = SetUp(commands=("partition", "throttle"), own_processes=True)
 
     period_us = math.inf
-    """After so long :meth:`control` is asked; before the first launch once, by :meth:`begin`."""
+    """How long a period is, after which :meth:`control` is asked; :meth:`begin` is, once, before the first launch."""
     goal_of_served = False
     """Whether what is aimed at is the mean objective of those that had batches in the period, in place of everyone's:
     where tenants come and go."""
@@ -70,17 +70,17 @@ class Colocated(PassThrough, ABC):
         self.goal_us = self._goal_us(np.ones(len(self.inference), bool))
         """What a batch should take."""
         self.pause_us, self.training_share, self.inference_share = 0.0, 100.0, 100.0
-        """The knobs; shares in percent."""
+        """The knobs: the pause of training (us), and shares of the SMs in percent."""
         self._reached: tuple[float, ...] = ()
         """Knobs at which all tenants are."""
         self._done = np.zeros(len(self.inference))
         self._took_us: list[float] = []
         """What batches took since the period began."""
         self._served = np.zeros(len(self.inference), bool)
-        """Whose these were."""
+        """Whether each tenant's batches were among these."""
         self._due_us = self.period_us
         self.periods: list[tuple[float, float, float, float]] = []
-        """Of each: its end, what a batch took, then the pause set anew (all us), and training's share (percent)."""
+        """End of each period, what a batch took, then the pause set anew (all us), and training's share (percent)."""
         self.begin()
 
     @abstractmethod

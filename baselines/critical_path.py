@@ -54,7 +54,7 @@ class CriticalPath:
         self.set_up = SetUp(window=self._window)
 
     def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
-        """That of the scenario with the scheduler's options, and room for the whole graph, which needs no check."""
+        """The scenario's window with the scheduler's options, and room for the whole graph, which needs no check."""
         whole = msgspec.structs.replace(offered or KernelWindow(), size=WHOLE, checked_by="nobody")
         return window_with(whole, "critical-path", **self._given)
 
@@ -64,7 +64,7 @@ class CriticalPath:
         # A chain goes through one stream if it may.
         step_us = window.launch_us + window.sync_us if window.depth == 1 else truth.gpu.timing.stream_gap_us
         self._ranks = [[ranks_us(job, step_us) for job in program.variants] for program in truth.programs]
-        """By tenant, iteration and kernel, in order of issue."""
+        """Times of the longest chains that begin with kernels, by tenant, iteration and kernel in order of issue."""
         self._iterations = Iterations(truth, seed)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
@@ -73,7 +73,7 @@ class CriticalPath:
         self._issued: dict[tuple[int, int], int] = {}
         """Kernels by tenant and job."""
         self._rank_us: dict[int, float] = {}
-        """By launch."""
+        """Time of the longest chain that begins with a launch, by launch."""
 
     def decide(self, view: View) -> Command:
         """Launch the ready kernel of the highest rank; ties go to the older one."""
@@ -91,7 +91,7 @@ class CriticalPath:
 
 
 def ranks_us(job: JobProgram, step_us: float) -> list[float]:
-    """Of each kernel, in order of issue, the time of the longest chain that begins with it; a link takes ``step_us``
+    """Time of the longest chain that begins with each kernel, in order of issue; a link takes ``step_us``
     besides the kernels."""
     entries = [op for op in job.ops if op.kind in DEVICE_OPS]
     behind_us = [0.0] * job.marks

@@ -31,7 +31,7 @@ from gpusched_env.scheduling.view import View
 
 Policy = Literal["row", "tile", "strided", "matrix"]
 LAST = 64
-"""Of the kernels that were launched last it is known whether one that comes needs their tiles."""
+"""How many of the last launched kernels are remembered, whose tiles one that comes may need."""
 NEEDS_SHARE = NEEDS.index("share")
 
 

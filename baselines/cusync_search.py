@@ -38,7 +38,7 @@ class CuSyncSearch:
 
     def __init__(self) -> None:
         self.chosen: Scheduler = PassThrough()
-        """What is played."""
+        """The scheduler that is played."""
         self.cost = math.inf
         """What the episode will cost."""
 
@@ -70,5 +70,5 @@ class CuSyncSearch:
         self.chosen.reset(knowledge, rng)
 
     def decide(self, view: View) -> Command:
-        """As it was tried."""
+        """Decide as the way that was tried and chosen."""
         return self.chosen.decide(view)

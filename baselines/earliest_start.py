@@ -46,7 +46,7 @@ class EarliestStart:
         self.set_up = SetUp(window=self._window)
 
     def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
-        """That of the scenario with the scheduler's options."""
+        """The scenario's window with the scheduler's options."""
         return window_with(offered or KernelWindow(), "earliest-start", **self._given)
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:

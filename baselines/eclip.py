@@ -45,10 +45,10 @@ class Eclip(Masked):
         self._requests = RequestKernels(len(knowledge.tenants))
         self._all = knowledge.gpu.sms
         self.plan: dict[int, list[int]] = {}
-        """By tenant whose request is known: the SMs of each of its kernels."""
+        """SMs of each kernel of a tenant's request, by tenant whose request is known."""
 
     def sms_of(self, tenant: int, identity: int, kernel: np.ndarray) -> int:
-        """As planned for the kernel's place in its request."""
+        """SMs of a kernel, as planned for its place in its request."""
         place = self._requests.place(tenant, int(kernel[JOB]), identity)
         if self._requests.known[tenant] is None or place < 0:
             return self._all
@@ -57,7 +57,7 @@ class Eclip(Masked):
         return self.plan[tenant][place]
 
     def _make_plan(self) -> None:
-        """For all tenants whose requests are known."""
+        """Plan the SMs of all tenants whose requests are known."""
         known = {tenant: request for tenant, request in enumerate(self._requests.known) if request is not None}
         sizes = tuple(sorted({size for masks in self.pools for size in masks} | {self._all}))
         machine = Machine(sizes, self._all, self._changes)

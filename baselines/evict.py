@@ -19,9 +19,9 @@ from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantCol
 
 P, R = PendingColumn, RunningColumn
 SETTLED_US = 0.1
-"""A kernel is looked at this much after it may have started, when everything of that instant has happened."""
+"""Time after a kernel may have started until it is looked at, when everything of that instant has happened."""
 POLL_US = 20.0
-"""A kernel that could have started and has not waits for room on an SM; it is looked at this often."""
+"""Time between two looks at a kernel that could have started and has not: it waits for room on an SM."""
 
 
 def evict(view: View, rows: Sequence[int], mode: PreemptionMode, gpu: GpuSpec) -> Command | None:
@@ -112,11 +112,11 @@ class TwoClasses:
         urgencies = [tenant.priority for tenant in knowledge.tenants]
         self._least_urgent = least_urgent(urgencies, classes)
         self.urgent = [urgency <= self._least_urgent for urgency in urgencies]
-        """By tenant."""
+        """Whether each tenant is urgent."""
         self.priorities = stream_priorities(urgencies, knowledge.gpu.priorities)
         """Stream priority of each tenant."""
         self._begun = [-1] * len(urgencies)
-        """By tenant: the newest job of which a kernel was launched."""
+        """The newest job of each tenant of which a kernel was launched; -1: none was."""
 
     def launchable(self, view: View) -> tuple[list[Row], list[Row]]:
         """Rows of ``view.pending`` that may be launched now: of urgent tenants and of best-effort ones, each by

@@ -108,14 +108,14 @@ class Fikit:
         urgencies = [tenant.priority for tenant in knowledge.tenants]
         ranks = {urgency: rank for rank, urgency in enumerate(sorted(set(urgencies)))}
         self._queue = [min(ranks[urgency], self._queues - 1) for urgency in urgencies]
-        """By tenant."""
+        """Queue of each tenant, by its priority."""
         self._batches = [tenant.max_batch > 1 for tenant in knowledge.tenants]
         self._holder: int | None = None
         self._held_job = 0
         self._last = [(-1, -1)] * len(urgencies)
-        """By tenant: job and identity of the kernel launched last."""
+        """Job and identity of the kernel of each tenant that was launched last."""
         self._leads = [(0, 0.0)] * len(urgencies)
-        """By tenant: jobs whose first kernel was seen, and their mean time from the start of the host to its issue."""
+        """Jobs of each tenant whose first kernel was seen; their mean time from the start of the host to its issue."""
         self._latency_us = knowledge.gpu.timing.launch_latency_us
 
     def decide(self, view: View) -> Command:

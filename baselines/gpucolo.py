@@ -32,7 +32,7 @@ from gpusched_env.errors import InputError
 TOLERATED = 0.02
 """Relative error that leaves the share as it is."""
 UP, DOWN = 4.6, 4.8
-"""Share, of one, by relative error."""
+"""Factors on a relative error, above and below 0, that give the change of the share."""
 MOST_PAUSE_US = 1.0 * S
 LEAST_SHARE, MOST_SHARE = 1.0, 100.0
 
@@ -79,7 +79,7 @@ class GpuColo(Colocated):
         self._slope_ms, self.period_us, self._outer, self._first = slope_ms, period_s * S, outer, first_share
 
     def begin(self) -> None:
-        """No sleep at first."""
+        """Begin without a pause."""
         self.training_share = self._first
         self._periods = 0
 

@@ -40,7 +40,8 @@ RULES = (
     JobOrder(slack=1.0, left=0.0),
     JobOrder(slack=0.0, left=1.0),
 )
-"""Between slack and deadline; more by what is left; by deadline; by slack; by what is left over weight."""
+"""Orders of jobs to begin with: between slack and deadline; more by what is left; by deadline; by slack; by what is
+left over weight."""
 CHANGES: tuple[dict[str, Any], ...] = (
     {"others": 2},
     {"others": 8},
@@ -274,7 +275,7 @@ class Hindsight:
         self._player.reset(knowledge, rng)
 
     def decide(self, view: View) -> Command:
-        """As rehearsed."""
+        """Decide as rehearsed."""
         return self._player.decide(view)
 
     def _member(self, spec: str) -> Scheduler:

@@ -22,5 +22,5 @@ class InOrder(PassThrough):
         self.set_up = SetUp(window=self._window)
 
     def _window(self, offered: KernelWindow | None, gpu: GpuSpec) -> KernelWindow:
-        """That of the scenario with the scheduler's options."""
+        """The scenario's window with the scheduler's options."""
         return window_with(offered or KernelWindow(), "in-order", **self._given)

@@ -33,5 +33,5 @@ class KernelWise(Masked):
         self._slowdown = slowdown
 
     def sms_of(self, tenant: int, identity: int, kernel: np.ndarray) -> int:
-        """The kernel's threshold."""
+        """The kernel's threshold: the fewest SMs that do not slow it."""
         return self.threshold(tenant, identity, self._slowdown)

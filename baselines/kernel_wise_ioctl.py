@@ -19,5 +19,5 @@ class KernelWiseIoctl(KernelWise):
     set_up = SetUp()
 
     def launch(self, kernel: int, mask: Mask | None) -> Command:
-        """Into the kernel's own stream."""
+        """Launch a kernel into its own stream."""
         return Launch(kernel, partition=None if mask is None else Partition(*mask))

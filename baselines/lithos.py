@@ -57,7 +57,7 @@ from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 _EXACT = 1e-9
-"""By how much a product of a slip and rounds may be short of a whole number."""
+"""How much a product of a slip and rounds may be short of a whole number."""
 
 
 def fewest_sms(blocks: float, blocks_per_sm: float, sms: int, slip: float) -> int:
@@ -139,24 +139,24 @@ class LithOS:
         ends = [(i + 1) * self._tpcs // len(owners) for i in range(len(owners))]
         firsts = [0, *ends[:-1]]
         self._own = {owner: range(first, end) for owner, first, end in zip(owners, firsts, ends, strict=True)}
-        """By tenant with a quota: its TPCs. The last of more tenants than TPCs have some, the others none."""
+        """TPCs of each tenant with a quota. Of more tenants than TPCs the last ones have some, the others none."""
         self._urgent_level = max(-1, 1 - knowledge.gpu.priorities)
         self._set_up = [
             SetPartition(i, self._partition(own)) for i, own in self._own.items() if 0 < len(own) < self._tpcs
         ]
         self._last_us = [self._last_us_of(kernel) for kernel in knowledge.kernels]
-        """By identity: how long after its start a kernel is drained (us)."""
+        """How long after its start a kernel is drained (us), by identity."""
         self._sized = [self._slip is not None and kernel.nodes == 1 for kernel in knowledge.kernels]
-        """By identity: whether it is given no more TPCs than it needs."""
+        """Whether a kernel is given no more TPCs than it needs, by identity."""
         self._all = self._set_of(range(self._tpcs))
         self._sets = {owner: self._set_of(own) for owner, own in self._own.items()}
-        """By tenant with a quota: the set of its TPCs."""
+        """Set of the TPCs of each tenant with a quota."""
         self._held: dict[float, int] = {}
-        """By launch in flight: the set of its TPCs."""
+        """Set of the TPCs of each launch in flight."""
         self._launches = b""
         """Ids of the launches in flight when it last looked."""
         self._busy: dict[float, int] = {}
-        """By tenant with launches in flight: the set of the TPCs that these hold."""
+        """Set of the TPCs that launches hold, by tenant with launches in flight."""
 
     def decide(self, view: View) -> Command:
         """End atoms; then launch the first kernel for which there are TPCs."""
@@ -223,7 +223,7 @@ class LithOS:
         return own if end - first == len(own) else range(first, end)
 
     def _free(self, view: View, tenant: int) -> bytes:
-        """By TPC: whether (1) no other tenant's kernel has it, and its owner no kernel that waits for it."""
+        """Whether (1) no other tenant's kernel has a TPC, and its owner no kernel that waits for it; by TPC."""
         taken = 0
         for holder, tpcs in self._busy.items():
             if holder != tenant:

@@ -26,7 +26,7 @@ class RequestKernels:
         self._place = [0] * tenants
         self._first: list[list[int]] = [[] for _ in range(tenants)]
         self.known: list[tuple[int, ...] | None] = [None] * tenants
-        """By tenant, identities of the kernels of its first request in order of launch, once a second one has begun."""
+        """Identities of the kernels of each tenant's first request in order of launch, once a second one has begun."""
 
     def place(self, tenant: int, job: int, identity: int) -> int:
         """The place of a kernel that is launched next in its request; -1 if the first one had another kernel there."""
@@ -92,14 +92,14 @@ class Masked(abc.ABC):
         return self.launch(int(kernel[ID]), self.pools[tenant].get(self.sms_of(tenant, identity, kernel)))
 
     def launch(self, kernel: int, mask: Mask | None) -> Command:
-        """Into the stream that has a mask; where there is none such, into the kernel's own, with a partition."""
+        """Launch into the stream that has a mask; where there is none such, into the kernel's own, with a partition."""
         if mask in self._rows:
             return Launch(kernel, stream=self._rows[mask])
         return Launch(kernel, partition=None if mask is None else Partition(*mask))
 
     @abc.abstractmethod
     def sms_of(self, tenant: int, identity: int, kernel: np.ndarray) -> int:
-        """On how many SMs a kernel runs.
+        """The number of SMs on which a kernel runs.
 
         Args:
             tenant: whose it is.

@@ -25,7 +25,7 @@ class ModelWise(KernelWise):
         self._all = knowledge.gpu.sms
 
     def sms_of(self, tenant: int, identity: int, kernel: np.ndarray) -> int:
-        """The tenant's number."""
+        """The number of SMs of the tenant's stream."""
         self._requests.place(tenant, int(kernel[JOB]), identity)
         request = self._requests.known[tenant]
         if request is None:

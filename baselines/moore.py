@@ -56,11 +56,11 @@ from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
 
 JobId = tuple[int, int]
-"""Row of the tenant, number of the job."""
+"""A job by the row of its tenant and its number."""
 
 
 def job_id(job: Row) -> JobId:
-    """Of a row of ``view.jobs``."""
+    """Tenant and number of a job, from its row of ``view.jobs``."""
     return int(job[JOB_TENANT]), int(job[JOB_NUMBER])
 
 
@@ -107,7 +107,7 @@ class Moore(RankedStreams):
         self._price_a_us = self._price * statistics.fmean(earns) if earns else 0.0
         self._kept: set[JobId] = set()
         self._first_kept_us: dict[int, float] = {}
-        """Where nothing can be rejected: by tenant the deadline of its first job that is kept."""
+        """Deadline of each tenant's first job that is kept, where nothing can be rejected."""
 
     def decide(self, view: View) -> Command:
         """Plan if other jobs are there; reject what is in the way; launch as the ranks say."""

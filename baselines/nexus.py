@@ -94,7 +94,7 @@ class Nexus(InTurn):
 
 
 def batches(jobs_a_us: list[float], slo_us: list[float], takes_us: list[float]) -> list[int]:
-    """By tenant: requests that go in one turn of the duty cycle that all share, at least one.
+    """Requests of each tenant that go in one turn of the duty cycle that all share, at least one.
 
     Args:
         jobs_a_us: rate of each tenant; 0 where it is not known.

@@ -51,7 +51,7 @@ class OpenLoop(Colocated):
         self._knobs = pause_s * S, training_share, inference_share
 
     def begin(self) -> None:
-        """Set what was given."""
+        """Set the knobs that were given."""
         self.pause_us, self.training_share, self.inference_share = self._knobs
 
     def control(self, batch_us: float) -> None:

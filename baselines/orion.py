@@ -76,7 +76,7 @@ class SmSearch:
         self._slowdown = slowdown
         self._done = dict.fromkeys(self._alone_us, 0)
         self._slowdowns: list[float] = []
-        """Of jobs since the last step."""
+        """Slowdowns of jobs that ended since the last step."""
 
     def threshold(self, view: View) -> int:
         """SMs that a best-effort kernel may need at most now, after the jobs that ended since it was asked last."""

@@ -74,9 +74,9 @@ class Paella:
         """Nobody waits."""
         sms = knowledge.gpu.sms
         self._share = [1.0 / (sms * kernel.blocks_per_sm) for kernel in knowledge.kernels]
-        """By identity: what one block takes of the GPU."""
+        """What one block takes of the GPU, by identity of its kernel."""
         self._deficit: dict[int, float] = {}
-        """By tenant that waits: launches of others meanwhile, each divided by the tenants that waited."""
+        """Launches of others while a tenant waits, each divided by the tenants that waited; by tenant that waits."""
         self._unfit: set[int] = set()
         """Launches that did not fit, until all their blocks have started."""
 

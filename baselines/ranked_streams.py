@@ -95,7 +95,7 @@ class RankedStreams(abc.ABC):
             "one": [0] * len(urgencies),
         }[self._classes]
         self._heads: dict[int, Row] = {}
-        """By tenant: the oldest kernel that was pending last."""
+        """The oldest kernel of each tenant that was pending last."""
 
     def decide(self, view: View) -> Command:
         """Launch the next kernel of the first job that has one, at the priority of its rank."""
@@ -120,7 +120,7 @@ class RankedStreams(abc.ABC):
         return min(ranks, key=lambda tenant: (ranks[tenant], tenant), default=None)
 
     def _ranks(self, view: View) -> dict[int, Rank]:
-        """By tenant with a job in service, or with kernels of one that is over (children of its last kernels)."""
+        """Ranks of tenants with a job in service, or with kernels of one that is over (children of its last)."""
         pending = oldest_by_tenant(view)
         self._heads.update(pending)
         ranks = {}

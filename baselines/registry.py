@@ -141,7 +141,7 @@ def scheduler_names(windowed: bool | None = None) -> list[str]:
 
 
 def honest_names(windowed: bool | None = None, *, hardware: bool = True) -> list[str]:
-    """Those of :func:`scheduler_names` that know no more than a scheduler can.
+    """Names of :func:`scheduler_names` that know no more than a scheduler can.
 
     ``hardware``: also those that need hardware which no GPU of today has.
     """

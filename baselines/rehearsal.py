@@ -25,7 +25,7 @@ PATIENCE = 20.0
 """The deadline of jobs without an objective, in multiples of their time alone."""
 
 JobId = tuple[int, int]
-"""Row of the tenant, number of the job."""
+"""A job by the row of its tenant and its number."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class JobOrder:
     first: int = 64
     """Kernels of the first job launched and unfinished at most (>= 1)."""
     others: int = 4
-    """The same of all other jobs together (>= 0)."""
+    """Kernels of all other jobs together launched and unfinished at most (>= 0)."""
     late: bool = True
     """Give up jobs that cannot meet their objective any more, or need not before the end of the episode."""
     reject: bool = False
     """Reject what is given up where the scenario offers it; else it comes after all other jobs."""
     shifts: Mapping[JobId, float] = field(default_factory=dict)
-    """By how much single jobs are moved in the order, in microseconds; above 0: later."""
+    """Microseconds by which single jobs are moved in the order; above 0: later."""
     given_up: frozenset[JobId] = frozenset()
     """Jobs that are given up from the beginning."""
     kept: frozenset[JobId] = frozenset()
@@ -73,7 +73,7 @@ class JobList:
     def __init__(self, plan: JobOrder) -> None:
         self.plan = plan
         self.heads: dict[int, Head] = {}
-        """By tenant; all that changes during an episode."""
+        """The job in service of each tenant; all that changes during an episode."""
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job has arrived."""
@@ -164,13 +164,13 @@ class Checkpoint(NamedTuple):
     """A state to go on from: right before a decision."""
 
     number: int
-    """Of its part of the episode."""
+    """Number of its part of the episode."""
     time_us: float
     cost: float
-    """Until then."""
+    """Cost until then."""
     device: Any
     heads: dict[int, Head]
-    """Of the dispatcher."""
+    """Jobs in service of the dispatcher, by tenant."""
 
 
 class JobOutcome(NamedTuple):
@@ -181,13 +181,13 @@ class JobOutcome(NamedTuple):
     ended_us: float
     """When it completed or was rejected; ``inf``: neither."""
     deadline_us: float
-    """``inf`` without an objective."""
+    """Its deadline (us); ``inf`` without an objective."""
     missed: bool
-    """Its objective, by the end of the episode."""
+    """Whether it missed its objective, by the end of the episode."""
 
     @property
     def matters_us(self) -> float:
-        """Until when it matters what else is on the GPU."""
+        """How long it matters what else is on the GPU (simulated time, us)."""
         return self.deadline_us if self.missed else self.ended_us
 
 
@@ -209,7 +209,7 @@ class Rehearsal:
         """``truth`` and ``seed``: what a clairvoyant scheduler sees."""
         self._truth, self._seed, self._device = truth, seed, device
         self.length_us = truth.scenario.horizon_us
-        """Of the first episode that came to its end, before that the horizon: what others are measured by."""
+        """Length of the first episode that came to its end, before that the horizon: what others are measured by."""
         self.spent = 0.0
         """What was simulated, in episodes."""
         self._ended = False

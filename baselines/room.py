@@ -31,7 +31,7 @@ class RoomMaker:
         the first SMs in placement order on which nothing less urgent runs, so that there is nothing to free."""
         self._knowledge, self._spread, self._reserved = knowledge, spread, reserved
         self._kernel = -1
-        """For which room is made."""
+        """The kernel for which room is made; -1: none."""
         self._range = Partition(0, 1)
         """The SMs being freed."""
         self._asked: set[int] = set()

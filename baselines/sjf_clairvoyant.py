@@ -32,14 +32,14 @@ class ShortestJobFirstClairvoyant(FewInFlight):
             [_left_us([op.device_us for op in ops if op.identity >= 0]) for ops in program.variants]
             for program in truth.programs
         ]
-        """By tenant, iteration and kernel."""
+        """True time of each kernel and all later ones of its job, by tenant, iteration and kernel."""
         self._iterations = Iterations(truth, seed)
         self._engines = [program.engine is not None for program in truth.programs]
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job has arrived."""
         self._launched = [(0, 0)] * len(knowledge.tenants)
-        """By tenant: the job in service, and how many of its kernels were launched."""
+        """The job in service of each tenant, and how many of its kernels were launched."""
 
     def decide(self, view: View) -> Command:
         """Launch the next kernel of the shortest job if there is room for it in flight; ties: the older kernel."""
@@ -71,6 +71,6 @@ class ShortestJobFirstClairvoyant(FewInFlight):
 
 
 def _left_us(durations_us: list[float]) -> list[float]:
-    """Of each kernel and all later ones."""
+    """Time of each kernel and all later ones."""
     found: list[float] = np.cumsum(durations_us[::-1])[::-1].tolist()
     return found

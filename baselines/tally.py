@@ -58,7 +58,8 @@ from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantCol
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
 Form = Literal["original", "staying", "sliced"]
-"""As it is; as blocks that stay on their SMs and take the work of one block after another; in slices of a round."""
+"""A kernel's form: as it is; as blocks that stay on their SMs and take the work of one block after another; in slices
+of a round."""
 
 
 class Tally:
@@ -126,13 +127,13 @@ class Tally:
         self._priorities = stream_priorities(firsts, knowledge.gpu.priorities)
         """Stream priority of each tenant: only urgent ones of several classes differ from others."""
         self._forms = [self._form_of(kernel) for kernel in knowledge.kernels]
-        """By identity."""
+        """Form of each kernel, by identity."""
         self._form: dict[int, Form] = {}
-        """By launch id, of the less urgent tenants only."""
+        """Form of each launch of the less urgent tenants, by launch id."""
         self._owed_us: dict[int, float] = {}
-        """By launch id: how much longer a kernel has to wait because it will run slower than the device runs it."""
+        """How much longer a kernel has to wait because it will run slower than the device runs it, by launch id."""
         self._waits: tuple[int, float] | None = None
-        """Launch id of the kernel that does so now, and since when."""
+        """Launch id of the kernel that waits so now, and since when."""
 
     def decide(self, view: View) -> Command:
         """Stop what has to give way, then launch the most urgent kernel if it may go."""

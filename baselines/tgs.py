@@ -57,13 +57,13 @@ from gpusched_env.scheduling.view import PendingColumn, View
 
 WINDOW: Final = 5
 LEAST_RATE: Final = 0.0002
-"""Production below it (blocks a microsecond) does not run: 1,000 blocks in 5 s."""
+"""Rate below which production does not run, blocks a microsecond: 1,000 blocks in 5 s."""
 FIRST: Final = 0.4
-"""Blocks a microsecond: 20,000 in 50 ms."""
+"""First limit for others, blocks a microsecond: 20,000 in 50 ms."""
 LEAST_STEP: Final = 0.02
-"""1,000 in 50 ms."""
+"""Smallest step of the limit, blocks a microsecond: 1,000 in 50 ms."""
 LOSS: Final = 0.03
-"""Share of production's rate."""
+"""Loss that is tolerated, as a share of production's rate."""
 
 
 class RateControl:
@@ -71,7 +71,7 @@ class RateControl:
 
     def __init__(self) -> None:
         self.limit = 0.0
-        """Blocks a microsecond; ``inf``: as many as they want."""
+        """Blocks a microsecond that others may launch; ``inf``: as many as they want."""
         self._alone = 0.0
         """Production's rate without others, as far as is known."""
         self._window = [0.0] * WINDOW
@@ -198,7 +198,7 @@ class Tgs:
         self._ends_us = self._period_us
         """When the period is over."""
         self._blocks = 0.0
-        """Blocks of production launched in it."""
+        """Blocks that production launched in the period."""
         self._credit, self._since_us = 0.0, 0.0
         """Blocks that others may launch, and when that was so."""
 

@@ -90,7 +90,7 @@ class Triage(RankedStreams):
         self._earlier_us = [
             self._worth * math.log(max(tenant.weight, 1e-9) / tenant.alone_us) for tenant in knowledge.tenants
         ]
-        """By tenant: what its value takes off its jobs' numbers."""
+        """What a tenant's value takes off its jobs' numbers, by tenant."""
 
     def decide(self, view: View) -> Command:
         """Reject the first job that cannot be in time, if it may be; else as the ranks say."""
@@ -109,5 +109,5 @@ class Triage(RankedStreams):
         return 2 if hopeless else 0, laxity_us + self._left * left_us - self._earlier_us[int(kernel[TENANT])]
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
-        """The second part of :meth:`rank`."""
+        """The number of a job, the second part of :meth:`rank`."""
         return self.rank(view, kernel, left_us)[1]

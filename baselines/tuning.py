@@ -19,9 +19,9 @@ from gpusched_env.scenarios.variants import family
 
 PREFIX = "tuned:"
 FOLDER = Path(__file__).with_name("tuned")
-"""``<Scenario>.json``, a :class:`Tuning` each."""
+"""The folder of ``<Scenario>.json``, a :class:`Tuning` each."""
 FIRST_SEED = 5_000_000
-"""Of the episodes: apart from those of rankings (0, 1, ...) and of trainings (from 10,000,000 on)."""
+"""First seed of the episodes: apart from those of rankings (0, 1, ...) and of trainings (from 10,000,000 on)."""
 SCHEMA = "gpusched-tuning/1"
 
 
@@ -31,9 +31,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     spec: str
     """The scheduler with its options, ``orion(bound=0.5)``; in a first trial the name alone."""
     drawn: dict[str, float | str] = {}
-    """By option, as the search drew them; numbers, or texts of a choice."""
+    """Values of options as the search drew them: numbers, or texts of a choice."""
     cost: float
-    """Mean over all episodes; of ratios to flat programs, the geometric mean."""
+    """Mean cost over all episodes; of ratios to flat programs, the geometric mean."""
 
 
 class Tuning(msgspec.Struct, kw_only=True):
@@ -41,22 +41,22 @@ class Tuning(msgspec.Struct, kw_only=True):
 
     schema: str = SCHEMA
     command: str
-    """A line each, where one has added schedulers to what another found."""
+    """Commands that tuned, a line each, where one has added schedulers to what another found."""
     versions: dict[str, str]
     scenario: str
     variants: list[str]
     """Training workloads: names of the scenario's variants."""
     seeds: list[int]
-    """Episodes of each variant."""
+    """Seeds of the episodes of each variant."""
     budget: int
     """Trials of each scheduler that has something to tune, the defaults included; others have one."""
     seed: int
-    """Of the search."""
+    """Seed of the search."""
     made: dict[str, Any] = {}
     """Hashes of what the episodes were made by, as in results of rankings; that is not known of schedulers that it does
     not list."""
     trials: dict[str, list[Trial]]
-    """By scheduler, in the order of the search, the defaults first."""
+    """Trials of each scheduler, in the order of the search, the defaults first."""
 
     def best(self, scheduler: str) -> Trial:
         """The cheapest; the earlier of equal ones, so that defaults stay where nothing is gained.

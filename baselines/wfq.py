@@ -60,9 +60,9 @@ class WeightedFairQueueing(FewInFlight):
         self._weights = [tenant.weight if self._share == "weight" else 1.0 for tenant in knowledge.tenants]
         self._virtual = 0.0
         self._finish = [0.0] * len(self._weights)
-        """By tenant: finish tag of its kernel launched last."""
+        """Finish tag of the kernel of each tenant that was launched last."""
         self._starts: dict[int, tuple[int, float]] = {}
-        """By tenant with a kernel to launch: the id of the oldest one and its start tag."""
+        """Id of the oldest kernel and its start tag, by tenant with a kernel to launch."""
 
     def decide(self, view: View) -> Command:
         """Launch the kernel with the least start tag if there is room for it in flight; ties: the older kernel."""
@@ -91,7 +91,7 @@ class WeightedFairQueueing(FewInFlight):
 
     @staticmethod
     def _heads(view: View) -> dict[int, tuple[int, int]]:
-        """By tenant: id and row of the oldest kernel that may be launched."""
+        """Id and row of the oldest kernel that may be launched, by tenant."""
         table = view.pending.array
         heads: dict[int, tuple[int, int]] = {}
         for row in launchable_rows(view):

@@ -64,10 +64,10 @@ class WeightedShortest(RankedStreams):
         ]
         """Cost of a microsecond, by tenant."""
         self._jobs: dict[int, tuple[int, float]] = {}
-        """By tenant: its job and the device time of all of it."""
+        """Job of each tenant and the device time of all of it."""
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
-        """Device time over weight."""
+        """Profiled device time over weight, by which jobs are ordered."""
         tenant, job = int(kernel[TENANT]), int(kernel[JOB])
         if self._time == "job":
             if tenant not in self._jobs or self._jobs[tenant][0] != job:

@@ -118,7 +118,7 @@ class XSched:
         highest = min(tenant.priority for tenant in knowledge.tenants)
         self._urgent = [tenant.priority == highest for tenant in knowledge.tenants]
         self._full = [False] * len(knowledge.tenants)
-        """By tenant: whether it waits for a batch to finish."""
+        """Whether a tenant waits for a batch to finish, by tenant."""
 
     def decide(self, view: View) -> Command:
         """Launch from the queues that the policy lets run; hold back, or interrupt, the others."""

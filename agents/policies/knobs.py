@@ -24,9 +24,9 @@ class PauseTerm(enum.IntEnum):
     LATENCY = enum.auto()
     """Exponential mean of the service's turnarounds ``x``, in times of its objective: ``4 x / (1 + x) - 2``."""
     LAST = enum.auto()
-    """Its last turnaround likewise."""
+    """Last turnaround of the service ``x``, in times of its objective: ``4 x / (1 + x) - 2``."""
     QUEUE = enum.auto()
-    """Its jobs in the system times the time of one alone, likewise; from 0 on: ``4 x / (1 + x)``."""
+    """Time alone of the service's jobs in the system ``x``, in times of its objective: ``4 x / (1 + x)``, from 0 on."""
     PRICE = enum.auto()
     """``1 + ln x`` of the weight over the time alone, ``x`` times that of services: what a pause costs beside what it
     can save."""
@@ -35,7 +35,7 @@ class PauseTerm(enum.IntEnum):
 
 
 class SmShareTerm(enum.IntEnum):
-    """Columns of ``share``, likewise."""
+    """Columns of ``share``, near -2 to 2."""
 
     ONE = 0
     LATENCY = enum.auto()
@@ -138,7 +138,7 @@ def _pause_terms(weights: Singles, service: Singles, latency: float, price: floa
 
 @called
 def _of_slo(row: Singles, slowdown: int) -> float:
-    """Of a column of slowdowns the turnaround in times of the objective."""
+    """The turnaround in times of the objective, from a column of slowdowns."""
     return _ratio(row[slowdown]) * _microseconds(row[TenantFeature.ALONE]) / _microseconds(row[TenantFeature.SLO])
 
 
@@ -154,7 +154,7 @@ def _microseconds(log: float) -> float:
 
 @called
 def _ratio(saturated: float) -> float:
-    """``x`` of ``x / (1 + x)``."""
+    """The number ``x``, from ``x / (1 + x)``."""
     return saturated / (1.0 - min(saturated, 0.9999))
 
 

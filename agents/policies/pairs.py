@@ -35,7 +35,7 @@ class PolicyTerm(enum.IntEnum):
     BLOCKS = enum.auto()
     """A microsecond, of the time of a block of the consumer: what a post, or one wait, takes of it."""
     WAITS = enum.auto()
-    """The same, times how often a block waits by tile."""
+    """A microsecond, as ``BLOCKS``, times how often a block waits by tile."""
     ACTIVE = enum.auto()
     """1 if a more urgent tenant has a job in the system."""
     LATE = enum.auto()
@@ -54,7 +54,7 @@ class OrderTerm(enum.IntEnum):
 
     ONE = 0
     BLOCKS = enum.auto()
-    """As of policies."""
+    """A microsecond, of the time of a block of the consumer, as ``BLOCKS`` of ``policy``."""
 
 
 class WaitTerm(enum.IntEnum):
@@ -63,7 +63,7 @@ class WaitTerm(enum.IntEnum):
     ONE = 0
     LAUNCHES = enum.auto()
     ACTIVE = enum.auto()
-    """As of policies."""
+    """1 if a more urgent tenant has a job in the system, as ``ACTIVE`` of ``policy``."""
 
 
 class PairReleaseTerm(enum.IntEnum):
@@ -73,7 +73,7 @@ class PairReleaseTerm(enum.IntEnum):
     CONSUMER = enum.auto()
     """1 if its tiles are synchronised with its producer's."""
     DURATION = enum.auto()
-    """Profiled, as 4 ln(1 + us) / ln(1 + 10^6)."""
+    """Profiled duration, as 4 ln(1 + us) / ln(1 + 10^6)."""
 
 
 class PreemptTerm(enum.IntEnum):
@@ -83,7 +83,7 @@ class PreemptTerm(enum.IntEnum):
     CONSUMER = enum.auto()
     """1 if it waits for tiles."""
     LEFT = enum.auto()
-    """Profiled time left, as DURATION of ``release``."""
+    """Profiled time left, as ``DURATION`` of ``release``."""
 
 
 class FormTerm(enum.IntEnum):
@@ -93,15 +93,15 @@ class FormTerm(enum.IntEnum):
     BLOCK = enum.auto()
     """10 times the natural logarithm of how many times as long a block takes as it does now."""
     DURATION = enum.auto()
-    """Per cent that the kernel takes longer alone."""
+    """How much longer the kernel takes alone, in per cent."""
     SLICES = enum.auto()
-    """How many times as many slices share a tile, as a logarithm likewise."""
+    """10 times the natural logarithm of how many times as many slices share a tile."""
     ACTIVE = enum.auto()
     """1 if a more urgent tenant has a job in the system."""
     ACTIVE_BLOCK = enum.auto()
-    """BLOCK while that is so, else 0."""
+    """``BLOCK`` while a more urgent tenant has a job in the system, else 0."""
     ACTIVE_DURATION = enum.auto()
-    """DURATION while that is so, else 0."""
+    """``DURATION`` while a more urgent tenant has a job in the system, else 0."""
 
 
 READS: dict[str, tuple[str, ...]] = {
@@ -137,7 +137,7 @@ Ints = NDArray[np.int64]
 
 POLICY_SHAPE = SHAPES["policy"][::-1]
 ORDER_SHAPE = SHAPES["order"][::-1]
-"""Of the weights ``policy`` and ``order``, transposed."""
+"""Shapes of the weights ``policy`` and ``order``, transposed."""
 ORDER_AT = math.prod(POLICY_SHAPE)
 WAIT_AT = ORDER_AT + math.prod(ORDER_SHAPE)
 RELEASE_AT = WAIT_AT + len(WaitTerm)
@@ -148,15 +148,15 @@ FORM_WIDTH = int(PendingFeature.FORM2_PROFILED - PendingFeature.FORM1_PROFILED)
 """Columns of a form."""
 POLICIES = len(PolicyRow)
 FIRST = 1000.0
-"""Added to what comes before any launch."""
+"""What is added to numbers that come before any launch."""
 FORMS_FIRST = 3000.0
-"""Added to what comes before any pair."""
+"""What is added to numbers that come before any pair."""
 PREEMPT_FIRST = 9000.0
-"""Added to what comes before everything else."""
+"""What is added to numbers that come before everything else."""
 TILES = 8.0
-"""Half of the column ``WAITS``."""
+"""Waits that the column ``WAITS`` shows as one half."""
 MOST = 100.0
-"""No term is larger."""
+"""The largest value that a term can have."""
 
 
 @called
@@ -303,5 +303,5 @@ def _microseconds(log: float) -> float:
 
 @called
 def _ratio(saturated: float) -> float:
-    """``x`` of ``x / (1 + x)``."""
+    """The number ``x``, from ``x / (1 + x)``."""
     return saturated / (1.0 - min(saturated, 0.9999))

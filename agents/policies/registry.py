@@ -35,7 +35,7 @@ ROLLOUTS = "rollouts"
 DISTILLATION = "distillation"
 """The algorithm by which a slot network learns what a search says; not of stable-baselines3."""
 OPENS_AS = {DISTILLATION: "maskable-ppo"}
-"""By algorithm that is not of stable-baselines3: whose models it makes."""
+"""The algorithm of stable-baselines3 whose models another algorithm makes, by the name of the latter."""
 RULES: dict[str, type[AnyRule]] = {
     "rule": RuleSizes,
     "release": ReleaseSizes,

@@ -18,9 +18,9 @@ class ReleaseColumn(enum.IntEnum):
     """Where a launch would go: rows of ``value``."""
 
     FREE = 0
-    """It waits for nothing, and gets the stream that holds least."""
+    """The launch waits for nothing, and gets the stream that holds least."""
     BEHIND = enum.auto()
-    """Into the stream of what it waits for."""
+    """The launch goes into the stream of what it waits for."""
 
 
 class ReleaseTerm(enum.IntEnum):
@@ -32,7 +32,7 @@ class ReleaseTerm(enum.IntEnum):
     QUEUED = enum.auto()
     """Profiled time left of what it would be behind."""
     BETWEEN = enum.auto()
-    """Of that, what is behind the last one that it waits for."""
+    """Profiled time left of what it would be behind, as far as that is behind the last one that it waits for."""
     DEPENDENTS = enum.auto()
     """Pending launches that are known to wait for it: ``n / (n + 4)``, doubled."""
     AGE = enum.auto()
@@ -53,7 +53,7 @@ SHAPES: dict[str, tuple[int, ...]] = {"value": (len(ReleaseColumn), len(ReleaseT
 Singles = NDArray[np.float32]
 
 VALUE_SHAPE = (len(ReleaseTerm), len(ReleaseColumn))
-"""Of the weights ``value``, transposed."""
+"""Shape of the weights ``value``, transposed."""
 SOME = 8.0
 """Launches that count as 1."""
 

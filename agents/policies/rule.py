@@ -112,7 +112,7 @@ Ints = NDArray[np.int64]
 
 LAUNCH_SHAPE = (len(LaunchTerm), len(Situation))
 SHARE_SHAPE = (len(ShareTerm), len(Situation))
-"""Of the weights ``launch`` and ``share``, transposed."""
+"""Shapes of the weights ``launch`` and ``share``, transposed."""
 SHARE_AT = math.prod(LAUNCH_SHAPE)
 LEVEL_AT = SHARE_AT + math.prod(SHARE_SHAPE)
 """Where the weights ``share`` and ``level`` begin; ``launch`` comes first."""
@@ -138,7 +138,7 @@ def _log(microseconds: float) -> float:
 
 @called
 def _ratio(saturated: float) -> float:
-    """``x`` of ``x / (1 + x)``."""
+    """The number ``x``, from ``x / (1 + x)``."""
     return saturated / (1.0 - min(saturated, 0.9999))
 
 
@@ -235,7 +235,7 @@ def _others(tenants: Singles, urgency: float) -> tuple[bool, float, float, float
 
 @inlined
 def _situation(row: Singles) -> int:
-    """Of a pending kernel beside tenants that are more urgent."""
+    """Situation of a pending kernel beside tenants that are more urgent."""
     if row[PendingFeature.MORE_URGENT_LAUNCHED] > 0.5:
         return int(Situation.RUNNING.value)
     if row[PendingFeature.MORE_URGENT_ACTIVE] > 0.5:

@@ -21,15 +21,15 @@ class Way(enum.IntEnum):
     """How a tenant goes first: rows of ``value``."""
 
     BESIDE = 0
-    """With as many launches in flight of the others as by the plan."""
+    """The others have as many launches in flight as by the plan."""
     ALONE = enum.auto()
-    """With none."""
+    """The others have no launches in flight."""
     WIDE = enum.auto()
-    """With as many as there may be."""
+    """The others have as many launches in flight as there may be."""
 
 
 MARGINS = (0.2, 0.4)
-"""Of the first two ways, in multiples of the mean weight: what departing from the plan has to save without weights."""
+"""What departing from the plan in either of the first two ways has to save without weights, over the mean weight."""
 
 
 class ServeTerm(enum.IntEnum):
@@ -43,17 +43,17 @@ class ServeTerm(enum.IntEnum):
     LEFT = enum.auto()
     """Profiled time left of its oldest job: ``4 ln(1 + t) / ln(1 + 10^6)`` of ``t`` us, minus 2; 0: a millisecond."""
     LAXITY = enum.auto()
-    """What remains until its deadline beside that, of the objective; 1 without one."""
+    """What remains until its deadline beside ``LEFT``, as a share of the objective; 1 without one."""
     SPARE = enum.auto()
-    """The same, less the time of kept jobs with earlier deadlines."""
+    """``LAXITY`` less the time of kept jobs with earlier deadlines."""
     KEPT = enum.auto()
-    """1 if the plan keeps it."""
+    """1 if the plan keeps the tenant's oldest job."""
     KEPT_DEAR = enum.auto()
-    """1 if it keeps it though time is dear."""
+    """1 if the plan keeps the tenant's oldest job though time is dear."""
     LOST = enum.auto()
     """Weight of the tenant's jobs that are not kept: ``n / (n + 4)``, doubled."""
     GOING = enum.auto()
-    """Its launches in flight: ``n / (n + 4)``, doubled."""
+    """The tenant's launches in flight: ``n / (n + 4)``, doubled."""
     BEST_EFFORT = enum.auto()
     """1 without an objective."""
     RIVALS = enum.auto()
@@ -83,14 +83,14 @@ Singles = NDArray[np.float32]
 BESIDE = OTHERS.index(BY_PLAN.others)
 ALONE = OTHERS.index(0)
 WIDE = OTHERS.index(max(OTHERS))
-"""Of a tenant's actions the one for each way."""
+"""Which of a tenant's actions stands for each way."""
 TERMS = len(ServeTerm)
 NEVER = -1e9
 MOST_LOST = 8.0
-"""Of what is lost in futures, in multiples of the mean weight; more than that and never in time are the same."""
+"""The most that a loss in futures counts, in multiples of the mean weight: more and never in time are the same."""
 MARGIN_BESIDE, MARGIN_ALONE = MARGINS
 TIGHTENS = 4.0
-"""Of ``TIGHT``: how many times its logarithm falls over a whole objective of spare time."""
+"""How many times the logarithm of ``TIGHT`` falls over a whole objective of spare time."""
 
 
 @called

@@ -37,16 +37,16 @@ COMMON_FEATURES = DEVICE_FEATURES + KERNEL_FEATURES
 
 
 class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="mlp", tag_field="kind"):
-    """Layers on all columns in a row."""
+    """Sizes of a network of layers on all columns in a row."""
 
     inputs: tuple[Literal["pending", "running", "tenants", "device"], ...]
     """Tables in the order in which they are flattened."""
     widths: tuple[Width, ...]
-    """Of the hidden layers."""
+    """Widths of the hidden layers."""
     activation: Literal["tanh", "relu"]
 
     def fitted(self, layout: ActionLayout) -> MlpSizes:
-        """The same for every layout: the first and the last layer follow from it."""
+        """These sizes, the same for every layout: the first and the last layer follow from it."""
         return self
 
     def shapes(self, layout: ActionLayout) -> Shapes:
@@ -60,7 +60,7 @@ class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="slots", tag_field="kind"):
-    """The slot network (:mod:`gpusched_env.agents.policies.slots`)."""
+    """Sizes of the slot network (:mod:`gpusched_env.agents.policies.slots`)."""
 
     priorities: Count
     """Stream priorities that a launch chooses from; 0 where decisions stand for an interval."""
@@ -69,7 +69,7 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     modes: Count = 0
     """Ways of preempting a kernel."""
     quarters: Count = 0
-    """Partition sizes."""
+    """Sizes of partitions that a tenant can be given."""
     rejections: Count = 0
     """Jobs of a tenant that can be rejected."""
     synchronisations: Count = 0
@@ -79,9 +79,9 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     serves: Count = 0
     """Ways of letting a tenant go first, where decisions stand for an interval; then nothing is launched by action."""
     width: Width = 48
-    """Of a token."""
+    """Width of a token."""
     heads: Width = 2
-    """Of the attention."""
+    """Heads of the attention."""
 
     @classmethod
     def of(cls, layout: ActionLayout) -> SlotSizes:
@@ -98,7 +98,7 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         )
 
     def fitted(self, layout: ActionLayout) -> SlotSizes:
-        """These widths, with the numbers of choices that a layout offers."""
+        """The sizes with these widths, and with the numbers of choices that a layout offers."""
         return msgspec.structs.replace(self.of(layout), width=self.width, heads=self.heads)
 
     @property
@@ -154,7 +154,7 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @classmethod
     def check(cls, layout: ActionLayout) -> None:
-        """That decisions are of the kind that the rule makes; of most it is about launches.
+        """Check that decisions are of the kind that the rule makes; most rules decide about launches.
 
         Raises:
             InputError: they are not.
@@ -174,7 +174,7 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return cls()
 
     def fitted(self, layout: ActionLayout) -> Self:
-        """As :meth:`of`."""
+        """The sizes that fit a layout's actions, as :meth:`of` makes them."""
         return self.of(layout)
 
     @property
@@ -184,23 +184,23 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return reads
 
     def shapes(self, layout: ActionLayout) -> Shapes:
-        """The same for every layout."""
+        """Shapes of the weights, the same for every layout."""
         return dict(self.RULE.SHAPES)
 
 
 class RuleSizes(RuleRecord, frozen=True, kw_only=True, tag="rule"):
-    """The rule (:mod:`gpusched_env.agents.policies.rule`)."""
+    """Sizes of the rule (:mod:`gpusched_env.agents.policies.rule`)."""
 
     RULE: ClassVar[Any] = rule
     priorities: Count
     streams: Count = 0
     modes: Count = 0
     quarters: Count = 0
-    """As in :class:`SlotSizes`; the rule launches into its program's streams, preempts nothing and rejects nothing."""
+    """Choices as in :class:`SlotSizes`; the rule launches into its program's streams, preempts and rejects nothing."""
 
     @classmethod
     def of(cls, layout: ActionLayout) -> Self:
-        """As :meth:`RuleRecord.of`."""
+        """The sizes that fit a layout's actions, as :meth:`RuleRecord.of`."""
         cls.check(layout)
         return cls(
             priorities=len(layout.stream_priorities),
@@ -211,21 +211,21 @@ class RuleSizes(RuleRecord, frozen=True, kw_only=True, tag="rule"):
 
 
 class ReleaseSizes(RuleRecord, frozen=True, tag="release"):
-    """The release rule (:mod:`gpusched_env.agents.policies.release`)."""
+    """Sizes of the release rule (:mod:`gpusched_env.agents.policies.release`)."""
 
     RULE: ClassVar[Any] = release
 
 
 class ServeSizes(RuleRecord, frozen=True, kw_only=True, tag="serve"):
-    """The serve rule (:mod:`gpusched_env.agents.policies.serve`)."""
+    """Sizes of the serve rule (:mod:`gpusched_env.agents.policies.serve`)."""
 
     RULE: ClassVar[Any] = serve
     ways: Annotated[int, Meta(ge=2, le=len(serve.Way))] = 2
-    """Of letting a tenant go first, the first so many."""
+    """How many ways of letting a tenant go first it has: the first ones of ``serve.Way``."""
 
     @classmethod
     def check(cls, layout: ActionLayout) -> None:
-        """That decisions stand for an interval, and observations tell what is lost in futures."""
+        """Check that decisions stand for an interval, and that observations tell what is lost in futures."""
         if layout.interval_us == 0.0:
             raise InputError("policy serve decides for an interval: give interval_us (such as 250)")
         if not layout.futures:
@@ -233,39 +233,39 @@ class ServeSizes(RuleRecord, frozen=True, kw_only=True, tag="serve"):
 
     @classmethod
     def of(cls, layout: ActionLayout) -> Self:
-        """As :meth:`RuleRecord.of`, with all ways."""
+        """The sizes that fit a layout's actions, as :meth:`RuleRecord.of`, with all ways."""
         cls.check(layout)
         return cls(ways=len(serve.Way))
 
     def fitted(self, layout: ActionLayout) -> Self:
-        """As :meth:`of`, with as many ways as it has."""
+        """The sizes that fit a layout's actions, with as many ways as these have."""
         return msgspec.structs.replace(self.of(layout), ways=self.ways)
 
     def shapes(self, layout: ActionLayout) -> Shapes:
-        """The same for every layout."""
+        """Shapes of the weights, the same for every layout."""
         return serve.shapes(self.ways)
 
 
 class PairSizes(RuleRecord, frozen=True, tag="pairs"):
-    """The rule of pairs (:mod:`gpusched_env.agents.policies.pairs`)."""
+    """Sizes of the rule of pairs (:mod:`gpusched_env.agents.policies.pairs`)."""
 
     RULE: ClassVar[Any] = pairs
 
     @classmethod
     def check(cls, layout: ActionLayout) -> None:
-        """That there are tiles to synchronise."""
+        """Check that there are tiles to synchronise."""
         if not layout.synchronises:
             raise InputError("policy pairs synchronises tiles: give a scenario whose commands have synchronise")
 
 
 class KnobSizes(RuleRecord, frozen=True, tag="knobs"):
-    """The knob rule (:mod:`gpusched_env.agents.policies.knobs`)."""
+    """Sizes of the knob rule (:mod:`gpusched_env.agents.policies.knobs`)."""
 
     RULE: ClassVar[Any] = knobs
 
     @classmethod
     def check(cls, layout: ActionLayout) -> None:
-        """That decisions are about knobs."""
+        """Check that decisions are about knobs."""
         if not layout.knobs:
             raise InputError(
                 "policy knobs says how long tenants sleep: give a scenario with throttles among its commands, and "

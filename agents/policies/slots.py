@@ -101,7 +101,7 @@ class SlotEncoder(nn.Module):
         self.common = nn.Linear(COMMON_FEATURES, sizes.width, bias=False)
 
     def forward(self, tables: ObservationTables) -> Tensor:
-        """Shape ``(B, P, width)``."""
+        """The tokens, shape ``(B, P, width)``."""
         return torch.relu(self.slots(tables.slots) + self.common(tables.common).unsqueeze(1))
 
 
@@ -150,7 +150,7 @@ class SlotActor(nn.Module):
         return [self.wait, self.launch, *optional]
 
     def forward(self, tables: ObservationTables) -> Tensor:
-        """Shape ``(B, actions)``."""
+        """The numbers of the actions, shape ``(B, actions)``."""
         tokens = self.encoder(tables)
         pooled = self.pool(tokens, tables.present)
         tokens = tokens + torch.relu(self.mix(tokens) + self.tell(pooled).unsqueeze(1))
@@ -230,7 +230,7 @@ def build(policy: Any, lr_schedule: Schedule) -> None:
 
 
 class SlotPolicy(MultiInputActorCriticPolicy):
-    """For PPO and A2C."""
+    """The slot network as a policy of PPO and A2C."""
 
     def __init__(self, *args: Any, sizes: dict[str, Any], **kwargs: Any) -> None:
         """``sizes``: the fields of :class:`SlotSizes`; the rest is as for ``MultiInputPolicy``."""
@@ -245,7 +245,7 @@ class SlotPolicy(MultiInputActorCriticPolicy):
 
 
 class MaskableSlotPolicy(MaskableMultiInputActorCriticPolicy):
-    """For MaskablePPO."""
+    """The slot network as a policy of MaskablePPO."""
 
     def __init__(self, *args: Any, sizes: dict[str, Any], **kwargs: Any) -> None:
         """``sizes``: the fields of :class:`SlotSizes`; the rest is as for ``MultiInputPolicy``."""
@@ -275,7 +275,7 @@ class SlotQNetwork(QNetwork):
 
 
 class SlotDqnPolicy(DQNPolicy):
-    """For DQN."""
+    """The slot network as a policy of DQN."""
 
     def __init__(self, *args: Any, sizes: dict[str, Any], **kwargs: Any) -> None:
         """``sizes``: the fields of :class:`SlotSizes`; the rest is as for ``MultiInputPolicy``."""

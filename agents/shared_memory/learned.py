@@ -46,7 +46,7 @@ WEIGHTS: Final = sum(math.prod(shape) for shape in SHAPES.values())
 LOG_OF_S: Final = math.log1p(1e6)
 MS: Final = 1e-3
 MOST: Final = 3.0
-"""Inputs are cut there."""
+"""The largest input: what is beyond is cut."""
 
 
 def inputs(tables: Tables) -> Singles:
@@ -139,12 +139,12 @@ def _split(rows: Singles) -> list[Any]:
 
 
 def _us(logarithm: Singles) -> NDArray[np.float64]:
-    """From a column of durations to microseconds."""
+    """Microseconds, from a column of durations."""
     return np.expm1(logarithm.astype(np.float64) * LOG_OF_S)
 
 
 def _ratio(column: Singles) -> NDArray[np.float64]:
-    """From ``x / (1 + x)`` to ``x``."""
+    """The number ``x``, from a column of ``x / (1 + x)``."""
     return column / np.maximum(1.0 - column.astype(np.float64), 1e-6)
 
 

@@ -37,7 +37,7 @@ VALIDATED_ON: Final = range(100_000, 100_040)
 """Seeds of mixes that no generation draws."""
 VALIDATE_EVERY: Final = 5
 ADJUSTED_ON: Final = range(200_000, 200_060)
-"""Likewise."""
+"""Seeds of the mixes that :func:`adjust` tries weights on; no generation draws them either."""
 NUMBERS: Final = (0.0, -0.4, -0.8, -1.2)
 SPARES: Final = (0.0, 0.15, 0.3)
 FACTORS: Final = (1.0, 1.6)
@@ -110,7 +110,7 @@ def adjusted(weights: Singles, number: float, spare: float, factor: float) -> Si
 
 
 def adjust(out: Path, path: Path) -> None:
-    """Of weights in a file, try how careful they should be."""
+    """Try how careful the weights in a file should be, and write the best."""
     weights = read_weights(path)
     grid = list(itertools.product(NUMBERS, SPARES, FACTORS))
     costs, _ = _costs([adjusted(weights, *each) for each in grid], [mix_problem(each) for each in ADJUSTED_ON])
@@ -121,7 +121,7 @@ def adjust(out: Path, path: Path) -> None:
 
 
 def _costs(candidates: list[Any], problems: list[Problem]) -> tuple[NDArray[np.float64], int]:
-    """Of candidates on the same mixes, relative to a fixed budget."""
+    """Costs of candidates on the same mixes, relative to a fixed budget, and the decisions these took."""
     each = np.array([constant(MIDDLE), *candidates], np.float32)
     costs, played = play_mixes(np.repeat(each, len(problems), axis=0), problems * len(each))
     fixed, *others = costs.reshape(len(each), len(problems))

@@ -122,7 +122,7 @@ def train(
 
 
 def _last_state(out: Path, trust: bool) -> dict[str, Any] | None:
-    """Of the last checkpoint; ``None``, and an empty folder, where a kill came before the first one."""
+    """State of the last checkpoint; ``None``, and an empty folder, where a kill came before the first one."""
     kept = Checkpoints(out / CHECKPOINTS)
     remove_partial(out)
     remove_partial(kept.folder)

@@ -26,7 +26,7 @@ Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 
 DEFAULTS = Path(__file__).with_name("defaults.yaml")
-"""By scenario: what a training of it is unless told otherwise."""
+"""The file with what a training of each scenario is unless told otherwise."""
 
 
 class CheckedStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,13 +34,13 @@ class CheckedStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class EvolutionSettings(CheckedStruct, frozen=True, kw_only=True):
-    """CMA-ES (:mod:`gpusched_env.agents.training.evolution`)."""
+    """Settings of CMA-ES (:mod:`gpusched_env.agents.training.evolution`)."""
 
     population: Annotated[int, Meta(ge=4)] = 16
     """Candidates of a generation."""
     episodes: Count = 1
-    """That each candidate plays of every training variant, on the same seeds as the others. More take generations away
-    from the search: worth it where costs differ more from seed to seed than between candidates."""
+    """Episodes that each candidate plays of every training variant, on the same seeds as the others. More take
+    generations away from the search: worth it where costs differ more from seed to seed than between candidates."""
     sigma: Positive = 0.4
     """Standard deviation of the weights at first."""
     search: Annotated[list[str], Meta(min_length=1)] | None = None
@@ -49,10 +49,10 @@ class EvolutionSettings(CheckedStruct, frozen=True, kw_only=True):
 
 
 class RolloutSettings(CheckedStruct, frozen=True, kw_only=True):
-    """Rollouts (:mod:`gpusched_env.agents.training.rollouts`)."""
+    """Settings of rollouts (:mod:`gpusched_env.agents.training.rollouts`)."""
 
     episodes: Count = 2
-    """Of each training variant in a round."""
+    """Episodes of each training variant in a round."""
     states: Annotated[float, Meta(gt=0, le=1)] = 0.08
     """Share of the decisions between several tenants in which actions are tried."""
     tries: Count = 4
@@ -62,18 +62,18 @@ class RolloutSettings(CheckedStruct, frozen=True, kw_only=True):
     horizon_us: Positive = 10000.0
     """Simulated time after which costs are compared, with what the plan of all jobs loses then."""
     explore: Share = 0.05
-    """Of the decisions in the episodes that are drawn at random."""
+    """Share of the decisions in the episodes that are drawn at random."""
     penalty: Positive = 200.0
-    """On the squares of fitted weights: so many pairs have to speak against 0."""
+    """Penalty on the squares of fitted weights: so many pairs have to speak against 0."""
     margin: NonNegative = 0.02
     """What departing from the plan has to gain by the fit, in multiples of the mean weight."""
 
 
 class DistillationSettings(CheckedStruct, frozen=True, kw_only=True):
-    """Distillation (:mod:`gpusched_env.agents.training.distillation`)."""
+    """Settings of distillation (:mod:`gpusched_env.agents.training.distillation`)."""
 
     learning_rate: Positive = 3e-3
-    """At first; it falls linearly, to a fiftieth."""
+    """Learning rate at first; it falls linearly, to a fiftieth."""
     n_steps: Count = 256
     """Decisions of each environment between two updates."""
     batch_size: Annotated[int, Meta(ge=2)] = 1024
@@ -88,7 +88,7 @@ class DistillationSettings(CheckedStruct, frozen=True, kw_only=True):
 
 
 class Settings(CheckedStruct, frozen=True, kw_only=True):
-    """What all algorithms of stable-baselines3 have."""
+    """Settings that all algorithms of stable-baselines3 have."""
 
     learning_rate: Positive = 3e-4
     learning_rate_end: NonNegative | None = None
@@ -99,7 +99,7 @@ class Settings(CheckedStruct, frozen=True, kw_only=True):
 
 
 class PpoSettings(Settings, frozen=True, kw_only=True):
-    """PPO, MaskablePPO and RecurrentPPO."""
+    """Settings of PPO, MaskablePPO and RecurrentPPO."""
 
     n_steps: Count = 256
     """Decisions of each environment between two updates."""
@@ -113,7 +113,7 @@ class PpoSettings(Settings, frozen=True, kw_only=True):
 
 
 class A2cSettings(Settings, frozen=True, kw_only=True):
-    """A2C."""
+    """Settings of A2C."""
 
     learning_rate: Positive = 7e-4
     n_steps: Count = 32
@@ -124,7 +124,7 @@ class A2cSettings(Settings, frozen=True, kw_only=True):
 
 
 class DqnSettings(Settings, frozen=True, kw_only=True):
-    """DQN. It knows no action mask: an illegal action is a wait, and it has to learn that."""
+    """Settings of DQN. It knows no action mask: an illegal action is a wait, and it has to learn that."""
 
     learning_rate: Positive = 1e-4
     max_grad_norm: Positive = 10.0
@@ -151,7 +151,7 @@ SETTINGS: dict[str, type[Settings] | type[EvolutionSettings] | type[RolloutSetti
     "rollouts": RolloutSettings,
     "distillation": DistillationSettings,
 }
-"""By algorithm."""
+"""Classes of settings, by algorithm."""
 
 
 class Imitation(CheckedStruct, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ class Imitation(CheckedStruct, frozen=True, kw_only=True):
     episodes: Count = 12
     """Recorded episodes of the teacher, over all training variants."""
     decisions: Count = 120_000
-    """Of these episodes, how many to keep at most."""
+    """The most decisions of these episodes that are kept."""
     epochs: Count = 5
     """Passes over what was recorded."""
     batch_size: Count = 1024
@@ -191,7 +191,7 @@ class Training(Protocol):
 
     @property
     def name(self) -> str:
-        """Of what is trained for."""
+        """Name of the scenario or game that is trained on."""
         ...
 
     @property
@@ -241,13 +241,13 @@ class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
     scenario: Scenario
     algo: str = "maskable-ppo"
     policy: str | None = None
-    """``None``: the usual one of the algorithm."""
+    """Name of the policy; ``None``: the usual one of the algorithm."""
     timesteps: Count = 1_000_000
     """Decisions, of all environments together; the last rollout is completed."""
     seed: Seed = 0
     envs: Count = 64
     threads: Count = 1
-    """Of PyTorch and of the vector environment. A training is repeated exactly with one only."""
+    """Threads of PyTorch and of the vector environment. A training is repeated exactly with one only."""
     settings: dict[str, Any] = {}
     """Hyper-parameters of the algorithm (:data:`SETTINGS`)."""
     policy_kwargs: dict[str, Any] = {}
@@ -287,7 +287,7 @@ class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Of what is trained for."""
+        """Name of the scenario that is trained on."""
         return self.scenario.name
 
     def checked(self) -> TrainingConfig:
@@ -362,7 +362,7 @@ def defaults_for(scenario: str, algo: str | None = None) -> dict[str, Any]:
 
 
 def randomise_of(text: str) -> Randomise:
-    """From the form of the command line: ``rates=0.7:1.4,gpus=h100-sxm+h200-sxm,profiles=2``.
+    """What to draw at random, from the form of the command line: ``rates=0.7:1.4,gpus=h100-sxm+h200-sxm,profiles=2``.
 
     Raises:
         InputError: unknown name or invalid value.

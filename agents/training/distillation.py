@@ -50,9 +50,9 @@ from gpusched_env.planning.interval import Serve
 Floats = NDArray[np.float32]
 
 SHARPNESS = 8.0
-"""Of the network's numbers as logits. A power of two, which rounds nothing."""
+"""Factor that makes logits of the network's numbers: a power of two, which rounds nothing."""
 LEAST, MOST = -2.0, 3.0
-"""Of what an action saves: beyond, all is the same. Whatever the search does not try has the least."""
+"""The range of what an action saves: beyond, all is the same. Whatever the search does not try has the least."""
 AT_FIRST = 0.2
 """The number of going by the plan before anything is learned; others are about 0."""
 BETA = 0.3
@@ -71,7 +71,7 @@ def distil(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | 
 
 
 def without_futures(observations: Observation) -> Observation:
-    """The same observations with empty columns of futures."""
+    """The observations with empty columns of futures."""
     tenants = observations["tenants"].copy()
     tenants[..., FUTURES] = 0.0
     return {**observations, "tenants": tenants}
@@ -139,7 +139,7 @@ class Distillation:
         return int(model.num_timesteps)
 
     def decider(self) -> Decide:
-        """As the exported policy, compiled, which is told nothing of futures."""
+        """The exported policy, compiled, as the judge takes it; it is told nothing of futures."""
         with self._sharp():
             info, weights = exported(self._model, command=self._course.command)
         info = msgspec.structs.replace(info, algorithm=self._config.algo, actions=replace(info.actions, futures=False))
@@ -153,7 +153,7 @@ class Distillation:
         write_policy(self._course.out / EXPORTED, *self._kept)
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """What a checkpoint keeps of the training."""
         return {"model": model_state(self._model)}
 
     def _save(self, name: str) -> None:
@@ -242,7 +242,7 @@ class Distillation:
         self._report(lesson, masks, targets, np.mean(errors, axis=0).tolist())
 
     def _told(self, observations: Any) -> tuple[Tensor, Tensor]:
-        """By the network: what each action saves over going by the plan, and the value."""
+        """What the network says each action saves over going by the plan, and the value."""
         policy: Any = self._model.policy
         features = policy.extract_features(observations)
         actor, critic = policy.mlp_extractor(features)
@@ -250,7 +250,7 @@ class Distillation:
         return numbers - numbers[:, :1], policy.value_net(critic).flatten()
 
     def _report(self, lesson: Observation, masks: NDArray[np.bool_], targets: Floats, errors: list[float]) -> None:
-        """For TensorBoard, of some of the round's decisions."""
+        """Tell TensorBoard about some of the round's decisions."""
         rows = np.arange(0, len(masks), max(1, len(masks) // 2048))
         policy: Any = self._model.policy
         with torch.no_grad():

@@ -52,7 +52,7 @@ class RuleTraining:
 
     @property
     def shapes(self) -> Shapes:
-        """Of the weights, by name."""
+        """Shapes of the weights, by name."""
         return self._network.shapes(self._layout)
 
     def policy(self, weights: Weights, timesteps: int) -> ExportedPolicy:
@@ -60,11 +60,11 @@ class RuleTraining:
         return ExportedPolicy(self._info(timesteps), weights)
 
     def decider(self, weights: Weights, timesteps: int) -> Decide:
-        """The same, as the judge takes it."""
+        """The rule with some weights, as the judge takes it."""
         return policy_decider(self.policy(weights, timesteps))
 
     def keep(self, weights: Weights, timesteps: int) -> None:
-        """Save it."""
+        """Save the rule with some weights."""
         write_policy(self._course.out / EXPORTED, self._info(timesteps), weights)
 
     def _info(self, timesteps: int) -> PolicyInfo:
@@ -109,7 +109,7 @@ def first_weights(config: TrainingConfig) -> Weights | None:
 
 
 def searched_weights(config: TrainingConfig, shapes: Shapes) -> dict[str, NDArray[np.bool_]] | None:
-    """By name which weights a search changes; ``None``: all.
+    """Which weights a search changes, by the name of their array; ``None``: all.
 
     Raises:
         InputError: a rule of this kind has no such weights.
@@ -205,17 +205,17 @@ class Evolution(ABC):
 
     @abstractmethod
     def keep(self) -> None:
-        """Save it."""
+        """Save the mean of the search."""
 
     @abstractmethod
     def _population(self) -> Candidates: ...
 
     @abstractmethod
     def _candidate(self, weights: Weights) -> NDArray[np.float32]:
-        """As the population takes it."""
+        """Weights as the population takes a candidate."""
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """What a checkpoint keeps of the search."""
         # Pickled as a whole, the optimiser would keep one half of a matrix that is symmetric but for rounding.
         return {"timesteps": self.timesteps, "optimiser": vars(self._optimiser)}
 
@@ -237,7 +237,7 @@ class Evolution(ABC):
         self._course.board.scalars(figures, self.timesteps)
 
     def _mean_of(self, relative: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of each candidate, from its relative costs, shape ``(candidates, episodes)``."""
+        """The mean cost of each candidate, from relative costs of shape ``(candidates, episodes)``."""
         return np.asarray(relative.mean(axis=1))
 
     def _weights(self, point: NDArray[np.float64]) -> Weights:
@@ -266,7 +266,7 @@ def relative_to_median(costs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class RuleEvolution(Evolution):
-    """Of a rule for the tenants or the window of a scenario."""
+    """The search for a rule for the tenants or the window of a scenario."""
 
     def __init__(self, course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> None:
         self._config = config

@@ -32,7 +32,7 @@ BEST, EXPORTED, FINAL = "best.zip", "best.npz", "final.zip"
 VALIDATION, RESULT = "validation.json", "result.json"
 BOARD, CHECKPOINTS = "tensorboard", "checkpoints"
 MADE = (CONFIG, BEST, EXPORTED, FINAL, VALIDATION, RESULT, BOARD, CHECKPOINTS)
-"""All of it."""
+"""Everything that a training leaves in its folder."""
 KEPT = 2
 """Checkpoints that are kept: the last ones."""
 
@@ -63,10 +63,10 @@ class _Provenance(msgspec.Struct):
 
 
 class _Config(msgspec.Struct):
-    """``config.yaml``."""
+    """The content of ``config.yaml``."""
 
     training: dict[str, Any]
-    """As the class of the training has it."""
+    """Fields of the training, as its class has them."""
     provenance: _Provenance
 
 
@@ -77,16 +77,16 @@ class CurveEntry(msgspec.Struct, frozen=True, kw_only=True):
     cost: float
     """Mean over the validation episodes."""
     costs: list[float]
-    """Of each, by training variant and then seed."""
+    """Costs of each validation episode, by training variant and then seed."""
     best: bool
     """Whether it was the best so far."""
 
 
 class LearningCurve(msgspec.Struct, frozen=True, kw_only=True):
-    """``validation.json``."""
+    """The content of ``validation.json``."""
 
     seeds: list[int]
-    """Of the validation episodes, in the order of their costs."""
+    """Seeds of the validation episodes, in the order of their costs."""
     baselines: dict[str, float]
     """Mean costs of hand-written schedulers on the same episodes."""
     validations: list[CurveEntry]
@@ -95,14 +95,14 @@ class LearningCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrainingResult(msgspec.Struct, frozen=True, kw_only=True):
-    """``result.json``."""
+    """The content of ``result.json``."""
 
     timesteps: int
     train_s: float
     stopped: bool
     """Whether its watcher ended it early."""
     best: CurveEntry
-    """Of the model that was kept."""
+    """The validation of the model that was kept."""
     final: CurveEntry
     baselines: dict[str, float]
 
@@ -197,7 +197,7 @@ class Record:
     folder: Path
     config: Training
     command: str
-    """Empty where it was not noted."""
+    """The command that trained; empty where it was not noted."""
     versions: dict[str, str]
     made: dict[str, Any]
     """Hashes of what made it, as in results of rankings; empty where that is not known, or was not the same all the
@@ -241,7 +241,7 @@ class Checkpoints:
         return sorted(int(found.name) for found in self.folder.iterdir() if found.name.isdigit() and found.is_file())
 
     def file(self, timesteps: int) -> Path:
-        """Of a checkpoint."""
+        """The file of a checkpoint."""
         return self.folder / f"{timesteps:012d}"
 
     def write(self, timesteps: int, state: dict[str, Any]) -> None:
@@ -283,11 +283,11 @@ class Checkpoints:
 
 
 SIGNATURE = 32
-"""Bytes."""
+"""Bytes of a signature."""
 
 
 def _signature(file: BinaryIO, length: int) -> bytes | None:
-    """Of the first ``length`` bytes, which it reads, with this user's secret; ``None`` where there is none."""
+    """Signature of the first ``length`` bytes, which it reads, with this user's secret; ``None`` without one."""
     key = _secret()
     if key is None:
         return None

@@ -20,7 +20,7 @@ from gpusched_env.agents.training.validation import TrainingRun
 from gpusched_env.versions import versions
 
 P = TypeVar("P")
-"""A problem."""
+"""The type of a game's problem."""
 
 
 class GamePopulation(ABC, Generic[P]):
@@ -33,14 +33,14 @@ class GamePopulation(ABC, Generic[P]):
 
     @abstractmethod
     def drawn(self, rng: np.random.Generator, count: int) -> list[P]:
-        """So many problems of a generation."""
+        """The problems of a generation: ``count`` of them."""
 
     @abstractmethod
     def play(self, weights: NDArray[np.float32], problem: P) -> tuple[float, int]:
         """Cost of a candidate on a problem, and its decisions."""
 
     def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
-        """As of :meth:`gpusched_env.agents.training.evolution.Population.costs`."""
+        """Costs of all candidates, as :meth:`gpusched_env.agents.training.evolution.Population.costs` has them."""
         problems = self.drawn(np.random.default_rng((self._seed, generation)), self._episodes)
         # Those of one problem together, which may share what it keeps.
         tasks = [(weights, problem) for problem in problems for weights in candidates]
@@ -57,7 +57,7 @@ class GameEvolution(Evolution):
     """One training of a game's rule."""
 
     INFO: ClassVar[type[GamePolicyInfo]]
-    """Of the files of its policies."""
+    """What the files of its policies say of them."""
     SHAPES: ClassVar[Shapes]
 
     def __init__(self, course: TrainingRun, config: GameTraining, state: dict[str, Any] | None) -> None:
@@ -65,11 +65,11 @@ class GameEvolution(Evolution):
         self._config = config
 
     def decider(self) -> NDArray[np.float32]:
-        """As candidates are."""
+        """The mean of the search, in the form that candidates have."""
         return self._candidate(self._mean)
 
     def keep(self) -> None:
-        """In the file of the policy."""
+        """Save the mean of the search as the policy's file."""
         keep_game_policy(self._course, self.INFO, self.timesteps, self._mean, **self._told())
 
     def _told(self) -> dict[str, Any]:
@@ -93,5 +93,5 @@ def keep_game_policy(
 
 
 def log_mean(relative: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each candidate, where costs are ratios: the mean of logarithms, shape ``(candidates,)``."""
+    """The mean logarithm of each candidate's costs, where these are ratios, shape ``(candidates,)``."""
     return np.asarray(np.log(relative).mean(axis=1))

@@ -134,7 +134,7 @@ class Lesson:
     returns: NDArray[np.float32]
     """Discounted, scaled rewards from the decision on."""
     costs: tuple[float, ...]
-    """Of the episodes."""
+    """Costs of the episodes."""
     skipped: int
     """Commands that no action stands for; the environment waited instead."""
 
@@ -255,7 +255,7 @@ def _batch_of_one(observation: Observation) -> Observation:
 
 
 def _thinned(lesson: Lesson, decisions: int, rng: np.random.Generator) -> Lesson:
-    """At most so many of a lesson's decisions, drawn at random, in order."""
+    """The lesson with at most ``decisions`` of its decisions, drawn at random, in order."""
     if len(lesson.actions) <= decisions:
         return lesson
     rows = np.sort(rng.choice(len(lesson.actions), max(1, decisions), replace=False))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class KernelTrainer:
-    """See :class:`gpusched_env.agents.training.trainer.Trainer`."""
+    """Trains for scenarios, as a :class:`gpusched_env.agents.training.trainer.Trainer`."""
 
     config = TrainingConfig
 

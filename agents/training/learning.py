@@ -177,7 +177,7 @@ class Boundary(BaseCallback):
         self._course.end(self, self.num_timesteps)
 
     def decider(self) -> Decide:
-        """As the exported policy, compiled, where there is one."""
+        """The exported policy, compiled, where there is one; otherwise the model's own."""
         config = self._course.config
         assert isinstance(config, TrainingConfig), "of tenants that share a GPU"
         if config.algo not in CAN_EXPORT or unseen(training_layout(config)):
@@ -193,7 +193,7 @@ class Boundary(BaseCallback):
             write_policy(self._course.out / EXPORTED, *self._exported)
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """What a checkpoint keeps of the model."""
         return model_state(self.model)
 
 

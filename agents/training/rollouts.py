@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 TRIED_AT_A_TIME = 32
 """Environments for what is tried."""
 QUEUED = 4 * TRIED_AT_A_TIME
-"""So many are waited for, lest environments stand idle."""
+"""Trials that are collected before they are played, lest environments stand idle."""
 
 
 def roll_out(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> int:
@@ -79,7 +79,8 @@ class RidgeFit:
         self.pairs += 1
 
     def weights(self, penalty: float, margin: float) -> Weights:
-        """Of the rule that departs from the plan where more than ``margin`` is gained; all 0 before anything is known.
+        """Weights of the rule that departs from the plan where more than ``margin`` is gained; all 0 before anything is
+        known.
 
         Args:
             penalty: on the squares of the fitted weights.
@@ -101,11 +102,11 @@ class Question:
     """A state, and what became of the actions that were tried in it."""
 
     terms: dict[int, tuple[int, Floats]]
-    """By action: way and terms."""
+    """Way and terms of what was tried, by action."""
     unit: float
     """What a job of mean weight costs."""
     costs: dict[int, float] = field(default_factory=dict)
-    """By action: until the horizon, and what the plan loses then; action 0 is among them."""
+    """Costs until the horizon, with what the plan loses then, by action; action 0 is among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class Rollouts:
         self._rule.keep(self._weights(), self.timesteps)
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """What a checkpoint keeps of the training."""
         return {"timesteps": self.timesteps, "round": self._round, "fit": self._fit}
 
     def _weights(self) -> Weights:
@@ -196,7 +197,7 @@ class Rollouts:
         self._learn(questions, departed / decisions)
 
     def _ways(self, e: int) -> dict[int, tuple[int, Floats]]:
-        """By action that lets a tenant go first: the way, and its terms; none where only one tenant has a job."""
+        """Way and terms of each action that lets a tenant go first; none where only one tenant has a job."""
         tenants, mask = self._batch.observations["tenants"][e], self._batch.masks[e]
         able = [row for row in range(len(tenants)) if mask[self._first + row * self._serves]]
         found = {}

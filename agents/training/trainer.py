@@ -90,7 +90,7 @@ class RuleTrainer(Generic[C]):
 
 
 def trainer_of(problem: object) -> Trainer[Any]:
-    """That of a game's name, or of a scenario or its name."""
+    """The trainer for a game's name, or for a scenario or its name."""
     found: Trainer[Any] = load_room(rooms_of(problem).trainer)
     return found
 
@@ -132,7 +132,7 @@ class GameTraining(CheckedStruct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Of what is trained for."""
+        """Name of the game that is trained on."""
         return self.scenario
 
     def checked(self) -> Self:

@@ -51,10 +51,10 @@ def policy_decider(policy: ExportedPolicy) -> Decide:
 
 
 class Learner(Protocol):
-    """What is trained."""
+    """A policy in training."""
 
     def decider(self) -> Any:
-        """Its present policy, which draws from no generator, as the judge of its training takes it."""
+        """The learner's present policy, which draws from no generator, as the judge of its training takes it."""
 
     def keep(self) -> None:
         """Save the policy that :meth:`decider` gave last as the best."""
@@ -68,26 +68,26 @@ class ValidationResult:
     """What a validation found."""
 
     costs: list[float]
-    """Of each episode."""
+    """Costs of each episode."""
     cost: float
-    """Their mean, as policies are chosen by it."""
+    """The mean of the costs, as policies are chosen by it."""
     figures: dict[str, float]
-    """For TensorBoard, by name."""
+    """Figures for TensorBoard, by name."""
     picture: NDArray[np.uint8] | None
-    """Of an episode, shape ``(height, width, 3)``."""
+    """Picture of an episode, shape ``(height, width, 3)``."""
 
 
 class Judge(Protocol):
     """Plays the validation episodes."""
 
     seeds: list[int]
-    """Of these."""
+    """Seeds of the validation episodes."""
 
     def judge(self, decide: Any) -> ValidationResult:
-        """Play them with a policy."""
+        """Play the validation episodes with a policy."""
 
     def close(self) -> None:
-        """End its threads."""
+        """End the judge's threads."""
 
 
 class EpisodeJudge:
@@ -114,7 +114,7 @@ class TrainingProgress:
 
     timesteps: int
     validation: CurveEntry | None
-    """That has just been made."""
+    """The validation that has just been made; ``None``: none was."""
     best_cost: float | None
 
 

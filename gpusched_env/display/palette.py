@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 COLOURS = ("#4269d0", "#e8710a", "#2a9d6f", "#d6336c", "#8a63d2", "#0b8fa8", "#a0522d", "#7a7a7a", "#b8a200", "#111111")
-"""Of series, by their numbers; the last is kept for what the others are compared with."""
+"""Colours of series, by their numbers; the last is kept for what the others are compared with."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 TENANTS = (
     "#4269d0", "#e8710a", "#2a9d6f", "#8a63d2", "#d6336c", "#0b8fa8", "#a0522d", "#7a7a7a", "#8fb0ff", "#b8a200",
     "#5c7a29", "#f19bb5",
 )  # fmt: skip
-"""Of tenants, by their rows; a thirteenth has the first one's again."""
+"""Colours of tenants, by their rows; a thirteenth has the first one's again."""
 GREY = "#c4c8ce"
-"""Of series that are not told apart until they are chosen."""
+"""The colour of series that are not told apart until they are chosen."""
 PALE = "#9db3e8"
-"""Of the parts whose mean has the first colour."""
+"""The colour of the parts whose mean has the first colour."""
 TRAFFIC = "#be3c3c"
-"""Of DRAM traffic: no tenant's."""
+"""The colour of DRAM traffic: no tenant's."""
 LINES = {
     "solid": "-",
     "dash": (0, (6, 3)),
@@ -50,18 +50,18 @@ class Look:
 
 
 BASELINE = Look(COLOURS[-1])
-"""Of what the others are compared with."""
+"""The look of what the others are compared with."""
 
 
 def look(number: int, *, faint: bool = False) -> Look:
-    """Of the series with this number; the first twelve differ in colour or dash at a glance, the first fifty differ."""
+    """Looks of series by number: the first twelve differ in colour or dash at a glance, the first fifty differ."""
     colours = COLOURS[:-1]
     row = number // 3 + number // (2 * len(colours))
     return Look(colours[number % len(colours)], DASHES[row % len(DASHES)], SYMBOLS[row % len(SYMBOLS)], faint)
 
 
 def tenant(row: int) -> Look:
-    """Of the tenant in this row of its scenario."""
+    """The look of the tenant in this row of its scenario."""
     return Look(TENANTS[row % len(TENANTS)])
 
 

@@ -29,11 +29,11 @@ RIGHT: Final = 16
 TOP: Final = 64
 """Height of the header."""
 GRID_WIDTH: Final = 276
-"""Of the GPU."""
+"""Width of the picture of the GPU."""
 LANE: Final = 26
 """Height of a tenant's row of kernels."""
 NARROW_LANE: Final = 18
-"""The same with more than :data:`WIDE_LANES` tenants."""
+"""Height of a tenant's row of kernels with more than :data:`WIDE_LANES` tenants."""
 WIDE_LANES: Final = 6
 SM_PANEL: Final = 132
 """Height that the rows of SMs aim at."""

@@ -28,7 +28,7 @@ BESIDE = 3
 LABEL = 26
 """Letters in a line of a row's label."""
 _TITLE_PX = 28
-"""Room for a chart's title."""
+"""Height of a chart's title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Bars:
 
     @property
     def place(self) -> str:
-        """Panel and row."""
+        """Panel and row that the bars stand in."""
         return f"{self.panel}: {self.row}" if self.panel else self.row
 
 
@@ -274,7 +274,7 @@ def _scale(update: Callable[..., Any], axis: str, values: Floats, rangemode: str
 
 
 def _lines(label: str) -> str:
-    """In lines of at most :data:`LABEL` letters."""
+    """The label in lines of at most :data:`LABEL` letters."""
     return "<br>".join(textwrap.wrap(label, LABEL, break_long_words=False, break_on_hyphens=False))
 
 
@@ -288,7 +288,7 @@ def _add_line(chart: Figure, series: Series, line: dict[str, Any], hover: str, *
 
 
 def _arms(estimate: Estimate, thickness: float | None = None) -> dict[str, Any] | None:
-    """Error bars, if there is an interval."""
+    """Error bars of a figure, if there is an interval."""
     if estimate.low is None or estimate.high is None:
         return None
     arms = {"array": [estimate.high - estimate.value], "arrayminus": [estimate.value - estimate.low]}
@@ -296,7 +296,7 @@ def _arms(estimate: Estimate, thickness: float | None = None) -> dict[str, Any] 
 
 
 def _short(values: Any, digits: int = 5) -> list[float | None]:
-    """Five significant digits are what a screen can show."""
+    """Values with five significant digits, which is what a screen can show."""
     return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values]
 
 

@@ -16,13 +16,13 @@ class JobCounts(NamedTuple):
     """Jobs of one tenant at an instant."""
 
     waiting: int
-    """Arrived, and the tenant's host has not taken them up."""
+    """Jobs that arrived, and that the tenant's host has not taken up."""
     running: int
-    """Taken up and not finished."""
+    """Jobs that were taken up and not finished."""
     done: int
     rejected: int
     late: int
-    """Done after their deadline, or still not done behind it."""
+    """Jobs that were done after their deadline, or are still not done behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,18 @@ class Scene:
     sms: int
     tenants: Sequence[str]
     names: Sequence[str]
-    """Of kernels."""
+    """Names of kernels."""
     horizon_us: float
     jobs: Floats
-    """Shape ``(jobs, 6)``: tenant, arrived, taken up, completed, rejected, deadline."""
+    """Jobs, shape ``(jobs, 6)``: tenant, arrived, taken up, completed, rejected, deadline."""
     kernels: Floats
-    """Shape ``(launches, 6)``: tenant, place in ``names``, issued, launched, started, ended."""
+    """Launches, shape ``(launches, 6)``: tenant, place in ``names``, issued, launched, started, ended."""
     blocks: Floats
-    """Shape ``(residencies, 5)``: SM, tenant, share of the SM's threads, started, ended."""
+    """Residencies, shape ``(residencies, 5)``: SM, tenant, share of the SM's threads, started, ended."""
     states: Floats
     """Shape ``(changes, 3)``: since when, share of SMs that are busy, share of the DRAM bandwidth in use."""
     commands: Sequence[tuple[float, str]]
-    """When, and what the scheduler said; in order."""
+    """Commands of the scheduler in order: when, and what it said."""
 
     def counts(self, tenant: int, at_us: float) -> JobCounts:
         """How many jobs of a tenant wait, run, are done, were rejected, are late."""

@@ -19,7 +19,7 @@ from gpusched_env.display.palette import LINES, MARKERS
 
 PIXELS_AN_INCH: Final = 110
 WIDTH_PX: Final = 900
-"""Of the PNG, where the figure has none of its own; fonts are as large as Plotly's."""
+"""Width of the PNG, where the figure has none of its own; fonts are as large as Plotly's."""
 SYMBOLS: Final = {**MARKERS, "line-ns-open": "|"}
 MIMETYPE: Final = "image/png"
 
@@ -195,7 +195,7 @@ def _text(title: Any) -> str:
 
 
 def _plain(text: Any) -> str:
-    """Without marks: Plotly writes a little HTML."""
+    """A text without marks: Plotly writes a little HTML."""
     return re.sub(r"<[^>]*>", "", str(text or "").replace("<br>", "\n"))
 
 

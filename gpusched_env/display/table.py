@@ -10,7 +10,7 @@ from typing import Any
 from gpusched_env.display.words import FEW
 
 NONE = "–"
-"""Stands for a figure that is not defined."""
+"""The sign for a figure that is not defined."""
 _SIGNS = f"+-−{FEW}"
 _MARKED = ' class="marked" style="background:#f3f4f6"'
 STYLES = {"holds": "green", "off": "red", "misses": "red", "contradicted": "red", "not scored": "dim"}
@@ -23,11 +23,11 @@ class Cell:
 
     text: str
     spread: str = ""
-    """Shown smaller, behind or below the figure."""
+    """How far the figure may be off, shown smaller, behind or below it."""
     best: bool = False
-    """Of its column."""
+    """Whether it is the best of its column."""
     faint: bool = False
-    """Not to be relied on."""
+    """Whether the figure is not to be relied on."""
 
     def __str__(self) -> str:
         return f"{self.text} {self.spread}".rstrip()

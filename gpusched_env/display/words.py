@@ -16,7 +16,7 @@ def printable(text: str, most: int = 80) -> str:
 
 
 FEW = "~"
-"""Before a percentile of too few values."""
+"""The sign before a percentile of too few values."""
 
 
 def is_largest(percent: float, values: int) -> bool:

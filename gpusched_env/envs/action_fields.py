@@ -27,7 +27,7 @@ BUDGETS = (64, 1024, 4096, 8192, 16_384, 32_768, MOST_EVENTS)
 between which kernels are slowed by less and by more, half of what a memory hog misses, and no regulation."""
 
 LEAST_INTERVAL_US = 1.0
-"""Of decisions that stand for an interval: below, every launch may as well be one."""
+"""Shortest interval that decisions stand for: below, every launch may as well be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +35,19 @@ class ActionFields:
     """The fields of an :class:`~gpusched_env.envs.actions.ActionLayout`, which says what the actions mean."""
 
     slots: int
-    """Tenant rows."""
+    """Rows of tenants."""
     running_slots: int
     stream_priorities: tuple[int, ...]
-    """Empty where decisions stand for an interval, as are :attr:`modes`."""
+    """Stream priorities on offer; empty where decisions stand for an interval, as are :attr:`modes`."""
     modes: tuple[PreemptionName, ...] = ()
     """Ways of preempting; empty without preemption."""
     quarters: tuple[int, ...] = ()
     """Partition sizes in quarters of the GPU; empty without partitions, and where decisions stand for an interval
     unless they are about :attr:`knobs`."""
     pauses: tuple[int, ...] = ()
-    """Of best-effort tenants, in eighths of a job's time alone; empty where nobody can be throttled."""
+    """Pauses of best-effort tenants, in eighths of a job's time alone; empty where nobody can be throttled."""
     budgets: tuple[int, ...] = ()
-    """Of CPU cores that share the GPU's memory, in misses a period; empty where they cannot be set."""
+    """Budgets of CPU cores that share the GPU's memory, in misses a period; empty where they cannot be set."""
     core_slots: int = 0
     """Rows of CPU cores; 0 where their budgets cannot be set."""
     lookahead: int = 1
@@ -122,7 +122,7 @@ class ActionFields:
         )
 
     def in_scenario(self, scenario: Offer) -> Self:
-        """With the same rows and grain, the actions that another scenario offers; raises as :meth:`of`."""
+        """The actions that another scenario offers, with the same rows and grain; raises as :meth:`of`."""
         rows = self.slots, self.running_slots
         return self.of(scenario, *rows, self.interval_us, rejects=self.rejects, futures=self.futures)
 

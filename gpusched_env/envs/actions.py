@@ -33,7 +33,7 @@ from gpusched_env.scheduling.legality import COMMAND_RECORD, command_of, write_n
 from gpusched_env.scheduling.view import PendingColumn, View
 
 Streams = Sequence[Stream | StreamKnowledge]
-"""A problem's, or as a scheduler knows them."""
+"""Streams of a problem, or as a scheduler knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ActionLayout(ActionFields):
         return spaces.Discrete(self.n)
 
     def uses(self, offered: Sequence[CommandName]) -> tuple[CommandName, ...]:
-        """Of the commands that a scenario offers, those that follow from actions; no other one asks for a decision."""
+        """The commands of ``offered`` that follow from actions; no other one asks for a decision."""
         used = {name for name, _ in self.parts()}
         if self.interval_us > 0.0:
             used |= {Launch.NAME, Reject.NAME}

@@ -48,14 +48,14 @@ class EnvBatch:
         self.devices = [CompiledDevice() for _ in range(count)]
         """The devices behind the environments, for views, timelines and snapshots."""
         self.entry = threading.RLock()
-        """Of all of them and of the environment in front."""
+        """Lock of all devices and of the environment in front of them."""
         for device in self.devices:
             device.arena.entry = self.entry
         self._layout = layout_
         self.state = BatchState.zeros(count, layout_, drive_at=compile_units()["drive"], wait_us=wait_us)
         self._kept = Kept(self.state, put_state)
         self.state_at = self._kept.address
-        """Of the state, for :func:`~gpusched_env.envs.stepping.step_range` as long as there is the batch."""
+        """Address of the state, for :func:`~gpusched_env.envs.stepping.step_range` as long as there is the batch."""
         progress = self.state.progress
         self.observations = NamedTables(self.state.observations._asdict())
         self._besides = {KNOBS: self.state.knobs} if layout_.knobs else {}
@@ -143,7 +143,7 @@ class EnvBatch:
                 self.go_on(into)
 
     def go_on(self, into: Observation | None = None) -> None:
-        """Serve those that stopped on the way, until none does.
+        """Serve environments that stopped on the way, until none does.
 
         Args:
             into: as for :meth:`step`; only rows of environments that were served are written.

@@ -45,7 +45,7 @@ class ObservationTables(NamedTuple):
 
     @classmethod
     def zeros(cls, layout: ActionLayout, *first: int) -> ObservationTables:
-        """For the slots of ``layout``; ``first``: axes before those of a table."""
+        """Tables of zeros for the slots of ``layout``; ``first``: axes before those of a table."""
         rows = {"pending": (layout.pending_slots,), "running": (layout.running_slots,), "tenants": (layout.slots,)}
         return cls(
             **{
@@ -64,7 +64,7 @@ class Rules(NamedTuple):
     """What holds for all environments of a batch, as long as there is one."""
 
     drive_at: int
-    """``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`."""
+    """Address of ``drive`` of :func:`~gpusched_env.devices.compiled.entry.compile_units`."""
     wait_us: float
     """How long action 0 waits at most."""
     interval_ps: int
@@ -89,11 +89,11 @@ class Episodes(NamedTuple):
     """What belongs to the episode that an environment is in; set when it begins."""
 
     addresses: Ints
-    """``(n,)``, of the environments; others where their memory has grown."""
+    """Addresses of the environments, ``(n,)``; others where their memory has grown."""
     own_streams: Ints
-    """``(n,)``: row of the first of the scheduler's own streams."""
+    """Row of the first of the scheduler's own streams, ``(n,)``."""
     levels: Ints
-    """``(n, slots)``, each of :func:`~gpusched_env.planning.interval.levels_of`."""
+    """Stream priorities, ``(n, slots)``, each of :func:`~gpusched_env.planning.interval.levels_of`."""
     prices: Floats
     pairs: Floats
     exponents: Floats
@@ -101,13 +101,13 @@ class Episodes(NamedTuple):
     """``(n,)``, ``(n, slots, slots, 2)``, ``(n,)`` and ``(n, slots)``: each environment's
     :class:`~gpusched_env.planning.outlook.Outlook`, where decisions stand for an interval."""
     tenant_rates: Floats
-    """``(n, slots, len(Rate))``, of :func:`~gpusched_env.scheduling.reward.rates`."""
+    """Rates, ``(n, slots, len(Rate))``, of :func:`~gpusched_env.scheduling.reward.rates`."""
     reward_weights: Floats
-    """``(n, terms)``."""
+    """Weights of the terms of the cost, ``(n, terms)``."""
 
     @classmethod
     def zeros(cls, count: int, slots: int) -> Episodes:
-        """Of environments that have not begun."""
+        """Episodes of environments that have not begun."""
         return cls(
             addresses=np.zeros(count, np.int64),
             own_streams=np.zeros(count, np.int64),
@@ -125,26 +125,26 @@ class BatchProgress(NamedTuple):
     """How far each environment is, and what it is to do."""
 
     actions: Ints
-    """``(n,)``, of the action space that the rules lay out; :data:`NO_ACTION`: just run, after a reset."""
+    """Actions, ``(n,)``, of the action space that the rules lay out; :data:`NO_ACTION`: just run, after a reset."""
     reasons: Ints
-    """``(n,)``: why each stopped (:mod:`~gpusched_env.devices.compiled.layout`)."""
+    """Why each environment stopped, ``(n,)`` (:mod:`~gpusched_env.devices.compiled.layout`)."""
     costs: Floats
-    """``(n,)``: total of the episode so far."""
+    """Total cost of each episode so far, ``(n,)``."""
     times_us: Floats
-    """``(n, 2)``: simulated time of the observation before, and of this one."""
+    """Simulated time of the observation before, and of this one, ``(n, 2)``."""
     until_ps: Ints
-    """``(n,)``: end of the present interval, or 0 between two."""
+    """End of the present interval, or 0 between two, ``(n,)``."""
     standing: Ints
     """``(n, 4)``: the decision of the present interval, who goes first and launches in flight of the others, how many
     jobs had come or gone when its knobs were set, and who goes first by these."""
     plans: Floats
-    """``(n, slots, len(Plan))``: the latest."""
+    """The latest plans, ``(n, slots, len(Plan))``."""
     knobs: Ints
-    """``(n, len(Knob), slots)``: of the present interval."""
+    """Knobs of the present interval, ``(n, len(Knob), slots)``."""
 
     @classmethod
     def zeros(cls, count: int, slots: int) -> BatchProgress:
-        """Of environments that have not begun."""
+        """Progress of environments that have not begun."""
         return cls(
             actions=np.full(count, NO_ACTION),
             reasons=np.full(count, OVER),
@@ -166,29 +166,29 @@ class StepScratch(NamedTuple):
     pending: Floats
     """What the pending slots show, as :func:`~gpusched_env.envs.encoding.gather_pending` writes it."""
     running: Floats
-    """What the running slots show, likewise."""
+    """What the running slots show, as :func:`~gpusched_env.envs.encoding.gather_running` writes it."""
     tenants: Floats
-    """A View's table; rows beyond the tenants are not used."""
+    """A View's table of tenants; rows beyond the tenants are not used."""
     cores: Floats
-    """A View's table; empty where no budgets can be set."""
+    """A View's table of CPU cores; empty where no budgets can be set."""
     jobs: Floats
     """The first jobs of a View."""
     plan: Floats
-    """For :func:`~gpusched_env.planning.plans.plan_oldest`."""
+    """Working memory of :func:`~gpusched_env.planning.plans.plan_oldest`."""
     future: Floats
-    """For :func:`~gpusched_env.planning.lookahead.look_ahead`."""
+    """Working memory of :func:`~gpusched_env.planning.lookahead.look_ahead`."""
     tiles: Floats
-    """For :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty where no tiles can be synchronised."""
+    """Working memory of :func:`~gpusched_env.envs.extra_columns.encode_gains`; empty without tiles to synchronise."""
     sums: Floats
-    """``(slots, len(Sum))``."""
+    """Sums of each tenant that costs are made of, ``(slots, len(Sum))``."""
     scalars: Floats
-    """``(len(Scalar),)``."""
+    """Scalars of a View, ``(len(Scalar),)``."""
     terms: Floats
-    """Of the cost."""
+    """Terms of the cost."""
 
     @classmethod
     def of(cls, layout: ActionLayout) -> StepScratch:
-        """For environments of a layout."""
+        """Working memory for environments of a layout."""
         return cls(
             pending=_apart(layout.pending_slots, len(PendingColumn)),
             running=_apart(layout.running_slots, len(RunningColumn)),
@@ -222,12 +222,12 @@ class BatchState(NamedTuple):
     cores: Features
     """The table of CPU cores, ``(n, cores, len(CoreFeature))``; without rows where no budgets can be set."""
     legal: Bools
-    """``(n, actions)``: what may be done next, read and then written."""
+    """Legal actions, ``(n, actions)``: what may be done next, read and then written."""
     scratch: StepScratch
 
     @classmethod
     def zeros(cls, count: int, layout: ActionLayout, *, drive_at: int, wait_us: float) -> BatchState:
-        """Of ``count`` environments that have not begun; arguments as in :class:`Rules`."""
+        """State of ``count`` environments that have not begun; arguments as in :class:`Rules`."""
         plan = plan_of(layout)
         interval_ps = to_ps(layout.interval_us)
         return cls(
@@ -255,10 +255,10 @@ class BatchState(NamedTuple):
 
 _EXAMPLE = BatchState.zeros(1, ActionLayout(slots=1, running_slots=1, stream_priorities=(0,)), drive_at=0, wait_us=1.0)
 _put, state_at = put_and_get(typeof(_EXAMPLE))
-"""The second: in compiled code, the state at an address."""
+"""``state_at``, in compiled code: the state at an address."""
 
 
 @cached()
 def put_state(address: int, state: BatchState) -> None:
-    """For :class:`~gpusched_env.devices.compiled.memory.Kept` states."""
+    """Put a state at an address, for :class:`~gpusched_env.devices.compiled.memory.Kept`."""
     _put(address, state)

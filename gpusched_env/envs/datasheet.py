@@ -20,7 +20,7 @@ from gpusched_env.scheduling.reward import COST_TERMS
 from gpusched_env.workload.tenant import Tenant
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-"""Of a checkout; ``python -m gpusched_env.experiments.pictures`` makes them."""
+"""Folder of pictures in a checkout; ``python -m gpusched_env.experiments.pictures`` makes them."""
 
 UNITS = """\
 | unit | meaning |
@@ -81,11 +81,11 @@ class DocumentedEnv(Protocol):
     """What the environment of a game says about itself besides its docstring."""
 
     actions: int
-    """How many there are."""
+    """Number of actions."""
     columns: type[Feature]
-    """Of an observation."""
+    """Columns of an observation."""
     columns_note: str
-    """What to know of them, Markdown."""
+    """What to know of the columns, Markdown."""
 
 
 def other_games() -> dict[str, type[DocumentedEnv]]:
@@ -141,7 +141,7 @@ def datasheet(scenario: Scenario) -> str:
 
 
 def _layout(scenario: Scenario) -> ActionLayout:
-    """Of its environment, unless that is told otherwise."""
+    """Actions of the scenario's environment, unless that is told otherwise."""
     usual = offered(scenario, {}, None)
     return ActionLayout.of(
         usual.scenario, len(scenario.tenants), RUNNING_SLOTS, usual.interval_us, rejects=usual.rejects

@@ -30,9 +30,9 @@ class Driver(Protocol):
     """One episode at a time, in action numbers."""
 
     device: Device
-    """Holds the timeline and the costs."""
+    """The device, which holds the timeline and the costs."""
     entry: threading.RLock
-    """Held by the thread that is inside (:class:`~gpusched_env.scheduling.guards.OneThread`)."""
+    """Lock of the thread that is inside (:class:`~gpusched_env.scheduling.guards.OneThread`)."""
 
     @property
     def view(self) -> View:
@@ -52,7 +52,7 @@ class Driver(Protocol):
 
     @property
     def time_us(self) -> float:
-        """Simulated time."""
+        """Simulated time of the present observation."""
 
     @property
     def illegal(self) -> int:

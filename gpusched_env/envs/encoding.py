@@ -25,11 +25,11 @@ Features = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 LOG_SCALE = math.log1p(1e6)
-"""Durations are ``log(1 + us) / LOG_SCALE``: 1 at a second."""
+"""Scale of durations, which are written as ``log(1 + us) / LOG_SCALE``: 1 at a second."""
 COUNT_HALF = 4.0
-"""A count ``n`` is written as ``n / (n + COUNT_HALF)``."""
+"""Count that is written as one half: ``n / (n + COUNT_HALF)`` of a count ``n``."""
 TILES_HALF = 8.0
-"""The same of rows and columns of tiles."""
+"""Number of rows or columns of tiles that is written as one half."""
 LAST_POLICY = len(POLICIES) - 1
 ID = 0
 """Column of the launch id, in the pending and in the running table."""
@@ -120,7 +120,7 @@ def producer_of(shown: Floats, slot: int) -> int:
 
 @called
 def log_us(us: float) -> float:
-    """0 for NaN: a kernel that was never measured. (``log1p`` is slower, for digits that float32 drops.)"""
+    """A duration as columns have it; 0 for NaN: not measured. (``log1p`` is slower, for digits that float32 drops.)"""
     return min(1.0, math.log(1.0 + us) / LOG_SCALE) if us > 0.0 else 0.0
 
 
@@ -138,7 +138,7 @@ def clip(x: float) -> float:
 
 @called
 def soft_sign(x: float) -> float:
-    """From -1 to 1, without an end beyond which all is the same; ``inf``: 1."""
+    """A number from -1 to 1, without an end beyond which all is the same; ``inf``: 1."""
     return x / (1.0 + abs(x)) if x < math.inf else 1.0
 
 

@@ -67,9 +67,9 @@ def encode_plan(plan: Floats, tenants: Floats, time_us: float, out: Features) ->
 
 
 Shape = tuple[float, float, float, float, float]
-"""Duration, rows, columns, slices and blocks an SM of a kernel in a form."""
+"""What a kernel is in a form: duration, rows, columns, slices and blocks an SM."""
 OWN: Final = 0
-"""In place of a form, which are counted from 1: that in which a kernel is."""
+"""The form in which a kernel is, in place of a form's number, which is counted from 1."""
 SHOWN_WIDTH: Final = int(PendingColumn.FORM2_US - PendingColumn.FORM1_US)
 WIDTH: Final = int(PendingFeature.FORM2_PROFILED - PendingFeature.FORM1_PROFILED)
 """Columns of a form, in a view and in an observation."""
@@ -161,7 +161,7 @@ def _pair_us(used: Floats, first: Shape, second: Shape, sms: int, scratch: Float
 
 POLICIES: Final = (ROW, TILE, STRIDED, MATRIX)
 ORDERS: Final = (NATIVE, GROUPED, COLUMN_MAJOR)
-"""By number without a counter, and those that differ from it in more than what the counter costs."""
+"""Orders of tiles: by block number, without a counter, and those that differ from it in more than what that costs."""
 
 
 @cached()

@@ -13,11 +13,11 @@ from gpusched_env.scheduling.view import TenantColumn
 from gpusched_env.workload.cores.spec import MOST_EVENTS
 
 CORE_TABLE = "cores"
-"""Name of the table."""
+"""Name of the table in observations."""
 DEMANDING_PER_US: Final = 62.5
 """Misses a microsecond that count as one half: 4 GB/s of lines of 64 bytes."""
 PERIOD_US: Final = 1000.0
-"""Until a tick that counts as one half: the usual period."""
+"""Time until a tick that counts as one half: the usual period."""
 
 
 class CoreFeature(Feature):
@@ -48,7 +48,7 @@ class CoreFeature(Feature):
 
 @cached()
 def encode_cores(cores: Floats, time_us: float, out: Features) -> None:
-    """Write the table.
+    """Write the table of CPU cores.
 
     Args:
         cores: a View's table.
@@ -80,7 +80,7 @@ def encode_cores(cores: Floats, time_us: float, out: Features) -> None:
 
 
 KNOB_TABLE = "knobs"
-"""Name of the table."""
+"""Name of the table in observations."""
 
 
 class KnobFeature(Feature):
@@ -120,7 +120,7 @@ class KnobFeature(Feature):
 
 @cached()
 def encode_knobs(tenants: Floats, time_us: float, out: Features) -> None:
-    """Write the table.
+    """Write the table of knobs.
 
     Args:
         tenants: a View's table.

@@ -39,7 +39,7 @@ SHARE = "share"
 RATIO = "x / (1 + x)"
 """Unit of ratios without an upper limit: 0 for 0, 1/2 for 1, towards 1."""
 SIGNED_RATIO = "x / (1 + |x|)"
-"""The same of either sign, towards -1 and 1."""
+"""Unit of ratios of either sign, without a limit: 0 for 0, towards -1 and 1."""
 OF_SLO = "of the SLO"
 
 
@@ -384,7 +384,7 @@ class TenantFeature(Feature):
 
 
 class DeviceFeature(Feature):
-    """Vector ``device``."""
+    """Columns of the vector ``device``."""
 
     TIME = ("simulated time, of the horizon", SHARE, 0, 1, "time_us, horizon_us")
     SMS = ("log2(SMs of the GPU) / 8", "-", 0, 1, "sms")
@@ -433,4 +433,4 @@ TABLES: dict[str, type[Feature]] = {
     "tenants": TenantFeature,
     "device": DeviceFeature,
 }
-"""The entries of an observation."""
+"""The entries of an observation and their columns."""

@@ -1,4 +1,4 @@
-"""From the numbers of a flat action space to what is legal and what is meant: compiled, pure, for any slices."""
+"""What the numbers of a flat action space mean, and which are legal: compiled, pure, for any slices."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class SliceLayout:
     """Where each slice of an action space lies."""
 
     slices: tuple[Slice, ...]
-    """Those with actions."""
+    """Slices with actions."""
     rows: Ints
     """One a slice: code of the command, first action, slots, choices of a slot, row of its first choice, and which of
     :data:`~gpusched_env.envs.slices.SLOT_KINDS` its slots are."""
     choices: Ints
-    """Pairs ``a, b``."""
+    """Pairs ``a, b``, the choices of all slices one behind another."""
     n: int
     """Number of actions."""
 
@@ -109,7 +109,7 @@ def fill_mask(
 
 @called
 def part_of(rows, choices, action):
-    """Of an action the row of its slice (-1: none), its slot, and its choice ``a``, ``b``."""
+    """Row of an action's slice (-1: none), its slot, and its choice ``a``, ``b``."""
     for s in range(rows.shape[0]):
         behind = action - rows[s, FIRST]
         if 0 <= behind < rows[s, SLOTS] * rows[s, CHOICES]:
@@ -179,7 +179,7 @@ def action_of_command(
 
 @called
 def equal_rows(words):
-    """Whether both lines are equal."""
+    """Whether two rows of words are equal."""
     for number in range(words.shape[1]):  # noqa: SIM110 (Numba has no all() over generators)
         if words[0, number] != words[1, number]:
             return False

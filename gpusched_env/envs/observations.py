@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 Observation = dict[str, NDArray[np.float32]]
-"""Tables by name; their columns are the enums of :data:`COLUMNS`."""
+"""An observation: tables by name, whose columns are the enums of :data:`COLUMNS`."""
 COLUMNS: dict[str, type[Feature]] = {**TABLES, KNOBS: KnobFeature, CORES: CoreFeature}
-"""Of all tables: those of every observation, the one where decisions for an interval are about knobs, and the one where
-budgets of CPU cores can be set."""
+"""Columns of all tables: those of every observation, the one where decisions for an interval are about knobs, and the
+one where budgets of CPU cores can be set."""
 
 
 class NamedTables(Observation):
@@ -89,9 +89,9 @@ class ShownLaunches:
     """
 
     pending: Floats
-    """By pending slot; shape ``(slots * lookahead, len(PendingColumn))``."""
+    """Launches by pending slot; shape ``(slots * lookahead, len(PendingColumn))``."""
     running: Floats
-    """By running slot, empty ones last; shape ``(running_slots, len(RunningColumn))``."""
+    """Launches by running slot, empty ones last; shape ``(running_slots, len(RunningColumn))``."""
 
 
 def select(view: View, slots: int, running_slots: int, lookahead: int = 1) -> ShownLaunches:
@@ -126,9 +126,9 @@ class ObservationEncoder:
     plans: bool = False
     """Whether the columns of plans are filled: where decisions stand for an interval."""
     futures: bool = False
-    """Whether those of sampled futures are, too."""
+    """Whether the columns of sampled futures are filled, too."""
     gains: bool = False
-    """Whether those of predicted gains are: where tiles can be synchronised, or kernels given other forms."""
+    """Whether columns of predicted gains are filled: where tiles can be synchronised, or kernels given other forms."""
     knobs: bool = False
     """Whether there is a table of knobs besides: where decisions for an interval are about them."""
     cores: int = 0
@@ -138,7 +138,7 @@ class ObservationEncoder:
 
     @classmethod
     def of(cls, layout: ActionFields) -> ObservationEncoder:
-        """For the slots of a layout's actions."""
+        """The encoder for the slots of a layout's actions."""
         plans = layout.interval_us > 0.0
         return cls(
             layout.slots,

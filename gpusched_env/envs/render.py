@@ -134,7 +134,7 @@ def frame(problem: Problem, timeline: Timeline, view: View, *, over: bool) -> ND
 
 
 class Screen(Protocol):
-    """Where ``human`` rendering goes."""
+    """A screen that ``human`` rendering goes to."""
 
     def show(self, image: NDArray[np.uint8], words: Callable[[], str]) -> None:
         """Show the picture, or the words where there are no pictures."""

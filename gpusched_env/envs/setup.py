@@ -16,7 +16,7 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scheduling.timeline import DETAILS
 
 MOST_ROWS: Final = 65_536
-"""Of a table of observations."""
+"""The most rows of a table of observations."""
 ENV_BYTES: Final = 64 * 1024
 """What an environment of a small scenario takes at least."""
 
@@ -25,7 +25,7 @@ class Offered(NamedTuple):
     """What an environment is made for."""
 
     scenario: Scenario
-    """With the commands that can be given in it."""
+    """The scenario, with the commands that can be given in it."""
     interval_us: float
     """How long a decision stands; 0: every launch is one."""
     rejects: bool
@@ -153,7 +153,7 @@ def is_integer(value: object) -> bool:
 
 
 def memory_bytes() -> int:
-    """Of this machine; 2^40 where it does not say."""
+    """Memory of this machine; 2^40 where it does not say."""
     names = getattr(os, "sysconf_names", {})
     if not {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(names):
         return 2**40

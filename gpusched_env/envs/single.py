@@ -62,12 +62,12 @@ class SingleEnv(OneThread, gymnasium.Env[Seen, np.int64]):
 
 
 class GameEnv(SingleEnv[Seen]):
-    """Of a game whose problems are no scenarios."""
+    """The environment of a game whose problems are no scenarios."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
 
     def __copy__(self) -> NoReturn:
-        """Refuse.
+        """Refuse to be copied.
 
         Raises:
             TypeError: always: both would play the one episode of one device.
@@ -113,7 +113,7 @@ class EpisodeMetrics(gymnasium.Wrapper[Observed, Act, Observed, Act], gymnasium.
         super().__init__(env)
 
     def step(self, action: Act) -> tuple[Observed, SupportsFloat, bool, bool, dict[str, Any]]:
-        """As the environment does."""
+        """Step as the environment does, with the metrics of an episode that is cut off."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         if truncated and "episode_metrics" not in info:
             info = {**info, **self.env.get_wrapper_attr("summary")()}

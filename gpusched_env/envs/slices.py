@@ -59,9 +59,9 @@ SLOT_KINDS: Final[tuple[SlotKind, ...]] = get_args(SlotKind)
 SAVE: Final = MODES.index("save")
 RESET: Final = MODES.index("reset")
 WHOLE: Final = 0
-"""``b`` of a preemption of the whole kernel."""
+"""The choice ``b`` of a preemption of the whole kernel."""
 OTHERS: Final = (0, 4, 16)
-"""``a`` of letting a tenant go first: launches in flight of all others together."""
+"""Choices ``a`` of letting a tenant go first: launches in flight of all others together."""
 SERVE: Final = len(COMMANDS)
 """The code of :class:`~gpusched_env.planning.interval.Serve`."""
 SLICE_CODES: Final[dict[type[Command | Serve], int]] = dict(zip((*COMMANDS, Serve), range(SERVE + 1), strict=True))
@@ -72,14 +72,14 @@ FROM_LAST: Final = 2
 EIGHTHS: Final = 8
 OLDEST: Final = 0
 NEWEST: Final = 1
-"""``a`` of a rejection."""
+"""Choices ``a`` of a rejection: the oldest job or the newest."""
 SHARE: Final = POLICIES.index("share")
 ROW: Final = POLICIES.index("row")
 TILE: Final = POLICIES.index("tile")
 STRIDED: Final = POLICIES.index("strided")
 MATRIX: Final = POLICIES.index("matrix")
 NEEDS_SHARE: Final = NEEDS.index("share")
-"""Of the column ``NEEDS``."""
+"""What the column ``NEEDS`` says of kernels with the need ``share``."""
 
 
 @called
@@ -383,19 +383,19 @@ class Slice:
 
     command: type[Command | Serve]
     slots: SlotKind
-    """Whose rows its slots are: pending or running launches, tenants, or CPU cores."""
+    """What its slots are rows of: pending or running launches, tenants, or CPU cores."""
     legal: Callable[..., Any]
-    """Compiled: whether an action is legal."""
+    """Whether an action is legal, compiled."""
     means: Callable[..., Any] | None
-    """Compiled: writes what it means; none where no device knows the command."""
+    """What writes the meaning of an action, compiled; none where no device knows the command."""
     choices: Callable[[ActionFields], Choices]
     """What there is to choose for each slot, in order; nothing where the command is not on offer."""
     subject: str
     """What its actions do, with the slot as ``{}``."""
     words: Callable[[int, int], str]
-    """A choice in words."""
+    """What puts a choice into words."""
     label: Callable[[int, int], str]
-    """Under which name its actions are counted."""
+    """What gives the name under which its actions are counted."""
 
 
 SLICES: Final = (
@@ -446,7 +446,7 @@ SLICES: Final = (
         lambda a, b: f"budget_{a}" if a < MOST_EVENTS else "unregulated",
     ),
 )  # fmt: skip
-"""In the order of the action numbers."""
+"""All slices, in the order of the action numbers."""
 
 
 @called
@@ -472,7 +472,7 @@ def _legal_or(number, function, otherwise):
 
 
 def _means_or(number, function, otherwise):
-    """Likewise."""
+    """A compiled function that calls ``function`` for the command of code ``number``, as :func:`_legal_or` does."""
 
     @called
     def choose(code, pending, running, tenants, cores, sms, own, slot, a, b, given):
@@ -486,7 +486,7 @@ def _means_or(number, function, otherwise):
 legal: Any = _never
 """Whether the action of a command's slice is legal: of its code, and what the slices' own functions take."""
 means: Any = _nothing
-"""Write what the action of a command's slice means; likewise."""
+"""Write what the action of a command's slice means: of its code, and what the slices' own functions take."""
 for _slice in reversed(SLICES):
     legal = _legal_or(SLICE_CODES[_slice.command], _slice.legal, legal)
     if _slice.means is not None:

@@ -18,7 +18,7 @@ from gpusched_env.scheduling.guards import Sealed, read_only_copy
 from gpusched_env.scheduling.timeline import Detail
 
 INTEGERS: Final = "i"
-"""Of the arrays of actions: 4 bytes each."""
+"""Type code of the arrays of actions: 4 bytes each."""
 
 
 class EpisodeReplay:
@@ -76,13 +76,13 @@ class EpisodeProgress:
     problem: Problem
     seed: int
     time_us: float
-    """Of the present observation."""
+    """Simulated time of the present observation."""
     elapsed_us: float
     """Simulated time from the observation before this one, or from time 0."""
     cost: float = 0.0
     """Total cost that rewards have accounted for."""
     actions: array[int] = field(default_factory=lambda: array(INTEGERS))
-    """That were carried out so far."""
+    """Actions that were carried out so far."""
     over: bool = False
     """Whether the agent was told of the end."""
 
@@ -98,7 +98,7 @@ class EnvState(Sealed):
     run: EpisodeProgress
     driver: Any
     layout: ActionLayout
-    """Of the environment: what its actions and the rows of its observations mean."""
+    """The layout of the environment: what its actions and the rows of its observations mean."""
     rng: Mapping[str, Any]
     """State of the environment's ``np_random``."""
 
@@ -116,9 +116,9 @@ class VectorState(Sealed):
     """States of the environments' ``np_random``; ``None`` where it was not needed yet."""
     rng_seeds: tuple[int | None, ...]
     layout: ActionLayout
-    """Of the environment: what its actions and the rows of its observations mean."""
+    """The layout of the environment: what its actions and the rows of its observations mean."""
     actions: tuple[array[int] | None, ...] | None
-    """Of the present episodes, to draw them; ``None``: the environment has no ``render_mode``."""
+    """Actions of the present episodes, to draw them; ``None``: the environment has no ``render_mode``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counters", {name: read_only_copy(values) for name, values in self.counters.items()})

@@ -221,7 +221,7 @@ def standing_at(state, e):
 
 @called
 def outlook_at(w, episodes, e):
-    """Of an environment's tenants."""
+    """Outlook on an environment's tenants."""
     return Outlook(
         episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e], is_offered(w, REJECT)
     )

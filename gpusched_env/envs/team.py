@@ -42,17 +42,17 @@ ENDED = 8
 DONE = 1 * LINE
 """Environments of the job that are done."""
 STOPPED = 1 * LINE + 8
-"""How many of them stopped on the way."""
+"""Environments of the job that stopped on the way."""
 WAITING = 1 * LINE + 16
 """Whether the leader sleeps until the job is done."""
 SLEEPERS = 2 * LINE
 """Threads that sleep until there is a job."""
 FRESH = 3 * LINE
-"""Of the job: see :func:`~gpusched_env.envs.stepping.step_range`."""
+"""Whether the job's actions are still to be carried out: see :func:`~gpusched_env.envs.stepping.step_range`."""
 TARGETS = 3 * LINE + 8
-"""Of the job: addresses of four tables that observations are copied to, or of the batch's own."""
+"""Addresses of four tables that the job's observations are copied to, or of the batch's own."""
 COUNT = 3 * LINE + 40
-"""Environments."""
+"""Environments of the job."""
 MUTEX, WAKE, FINISHED = 4 * LINE, 5 * LINE, 6 * LINE
 SHARES = 7 * LINE
 """A line a thread: environments of its share that are left, one past its last, and how many it has."""
@@ -347,7 +347,7 @@ def _spins() -> int:
 
 _TEAMS: weakref.WeakSet[Team] = weakref.WeakSet()
 _THREADS: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-"""Also of teams that are gone: the interpreter must not end while a thread returns from compiled code."""
+"""Threads, also of teams that are gone: the interpreter must not end while one returns from compiled code."""
 
 
 @atexit.register
@@ -359,7 +359,7 @@ def _close_all() -> None:
 
 
 def _forget_all() -> None:
-    """In the child of a fork: there are no threads, and one of them may have held the lock."""
+    """Drop all teams in the child of a fork: there are no threads, and one of them may have held the lock."""
     for team in list(_TEAMS):
         team.forget()
     _THREADS.clear()

@@ -22,7 +22,7 @@ SampleScenario = Callable[[int, np.random.Generator], Mapping[str, Any] | None]
 T = TypeVar("T")
 
 ENVIRONMENTS_A_THREAD = 16
-"""From which a thread pays: it steps them in some tens of microseconds, and to share out a step takes about ten."""
+"""Environments that a thread pays for: it steps them in tens of microseconds; sharing out a step takes about ten."""
 
 KNOWN = ("scenario", "scenarios", "reset_mask")
 """Options of ``reset``."""
@@ -39,7 +39,7 @@ class EpisodeScenarios:
         sample: SampleScenario | None,
     ) -> None:
         self.bases = [scenario] * count
-        """One an environment: of episodes without changes of their own."""
+        """Scenarios of episodes without changes of their own, one an environment."""
         self._sample = sample
         self._layout: ActionLayout
         if changes is not None:

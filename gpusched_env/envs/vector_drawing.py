@@ -40,16 +40,16 @@ class VectorDrawing:
         self.kept: NDArray[np.int32] = np.zeros((batch.count, 0), np.int32)
         """Actions of the present episodes, shape ``(n, room)``: as many of a row as the episode has had decisions."""
         self._known = np.zeros(batch.count, np.bool_)
-        """Whether those of the present episode were kept from its start."""
+        """Whether the actions of the present episode were kept from its start."""
         self._steps_left = 0
-        """That there is surely room for."""
+        """Steps that there is surely room for."""
 
     def begin(self, e: int) -> None:
-        """An environment's next episode."""
+        """Begin an environment's next episode."""
         self._known[e] = True
 
     def make_room(self) -> None:
-        """For the actions of a step that is about to be counted, which go into :attr:`kept`."""
+        """Make room for the actions of a step that is about to be counted, which go into :attr:`kept`."""
         if not self._steps_left:
             most, room = int(self._counters.decisions.max()), self.kept.shape[1]
             if 2 * most >= room:
@@ -62,7 +62,7 @@ class VectorDrawing:
         return tuple(self._actions(e) for e in range(self._batch.count))
 
     def load(self, saved: Sequence[array[int] | None] | None) -> None:
-        """Go back; ``None``: they were not kept."""
+        """Go back to saved actions; ``None``: they were not kept."""
         given = saved or [None] * self._batch.count
         longest = max(len(actions or ()) for actions in given)
         self.kept = np.zeros((self._batch.count, FIRST_ROOM + longest), np.int32)

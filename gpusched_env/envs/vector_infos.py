@@ -21,24 +21,24 @@ SAVED: Final = ("seeds", "costs", "decisions", "illegal", "over", "times_us")
 
 
 class Counters:
-    """Of the episode that each environment is in; arrays of shape ``(n,)``, live."""
+    """Counts of the episode that each environment is in; arrays of shape ``(n,)``, live."""
 
     def __init__(self, count: int, times_us: NDArray[np.float64]) -> None:
         """``times_us``: of the batch, shape ``(n, 2)``."""
         self.seeds = np.zeros(count, np.int64)
         self.costs = np.zeros(count)
-        """That rewards have told so far."""
+        """Costs that rewards have told so far."""
         self.decisions = np.zeros(count, np.int64)
         self.illegal = np.zeros(count, np.int64)
-        """Illegal actions."""
+        """Illegal actions of the episodes."""
         self.over = np.zeros(count, np.bool_)
-        """Whether it has ended, and the next step or reset begins another."""
+        """Whether the episode has ended, and the next step or reset begins another."""
         self.began = np.zeros(count)
-        """When, in seconds of ``time.perf_counter``."""
+        """When each episode began, in seconds of ``time.perf_counter``."""
         self.times_us = times_us
 
     def begin(self, e: int, seed: int) -> None:
-        """An environment's next episode."""
+        """Begin an environment's next episode."""
         self.seeds[e] = seed
         self.costs[e] = 0.0
         self.decisions[e] = 0
@@ -47,11 +47,11 @@ class Counters:
         self.began[e] = time.perf_counter()
 
     def save(self) -> dict[str, NDArray[Any]]:
-        """Copies, to go back to with :meth:`load`."""
+        """Copies of the counts, to go back to with :meth:`load`."""
         return {name: getattr(self, name).copy() for name in SAVED}
 
     def load(self, saved: Mapping[str, NDArray[Any]]) -> None:
-        """Go back; the episodes take their time from now."""
+        """Go back to saved counts; the episodes take their time from now."""
         for name in SAVED:
             getattr(self, name)[:] = saved[name]
         self.began[:] = time.perf_counter()
@@ -63,7 +63,7 @@ class Generators:
     def __init__(self, count: int) -> None:
         self._generators: list[np.random.Generator | None] = [None] * count
         self.seeds: list[int | None] = [None] * count
-        """What they were seeded with."""
+        """Seeds of the generators."""
 
     def __getitem__(self, e: int) -> np.random.Generator:
         generator = self._generators[e]
@@ -73,7 +73,7 @@ class Generators:
         return generator
 
     def set(self, e: int, generator: np.random.Generator, seed: int) -> None:
-        """Replace one by another, which was made of ``seed``."""
+        """Replace a generator by another, which was made of ``seed``."""
         self._generators[e], self.seeds[e] = generator, seed
 
     def save(self) -> tuple[Mapping[str, Any] | None, ...]:

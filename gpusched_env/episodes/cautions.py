@@ -19,7 +19,7 @@ from gpusched_env.workload.workload import DEVICE_OPS
 
 
 def cautions(problem: Problem) -> list[str]:
-    """A sentence each; they hold for any scheduler."""
+    """Cautions about a problem, a sentence each; they hold for any scheduler."""
     profiled = {p.workload.name: None for p in problem.programs if p.workload.profiled and _has_recorded_host(p)}
     said = [about(program) for about in (_too_long, _out_of_reach) for program in problem.programs]
     return [
@@ -41,7 +41,7 @@ def _has_recorded_host(program: TenantProgram) -> bool:
 
 
 def _too_long(program: TenantProgram) -> str:
-    """Said of a serving engine that rejects some requests whatever happens."""
+    """What is said of a serving engine that rejects some requests whatever happens."""
     engine = program.engine
     if engine is None or engine.fitting.count == engine.fitting.asked:
         return ""
@@ -57,7 +57,7 @@ def _too_long(program: TenantProgram) -> str:
 
 
 def _out_of_reach(program: TenantProgram) -> str:
-    """Said if the mean job is too long: some may still be in time."""
+    """What is said if the mean job is too long: some may still be in time."""
     slo_us, alone_us = program.tenant.slo_us, program.answer_us
     if slo_us is None or alone_us <= slo_us:
         return ""
@@ -74,9 +74,9 @@ def _what(program: TenantProgram) -> str:
 ALIKE = 0.02
 """Costs closer than this, relative to the least, count as equal where no intervals say it."""
 SELDOM = 0.15
-"""Below this share of the time with work of two tenants on the GPU, they hardly meet."""
+"""Share of the time with work of two tenants on the GPU below which they hardly meet."""
 OFTEN = 0.5
-"""From this share on, schedulers have enough to decide."""
+"""Share of that time from which schedulers have enough to decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class TenantDemand:
     device: float
     """Share of a job alone in which the GPU has work of it, 0 to 1."""
     completed: int
-    """Jobs."""
+    """Jobs that were completed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BINS = 300
 BUSY, TRAFFIC = Look(palette.GREY), Look(palette.TRAFFIC)
-"""Of SMs and of DRAM traffic: no tenant's colours."""
+"""Looks of SMs and of DRAM traffic: no tenant's colours."""
 SHARE = "share of the GPU"
 NOT_RECORDED = "kernels were not recorded: run with record='kernels'"
 
@@ -127,7 +127,7 @@ def _check(recorded: Timeline) -> None:
 
 
 NAME = 60
-"""Characters of a kernel's name."""
+"""Most characters of a kernel's name."""
 
 
 def window_us(problem: Problem) -> float:
@@ -263,7 +263,7 @@ def animate(
     frames_per_s: float,
     title: str,
 ) -> Path:
-    """As :meth:`~gpusched_env.episodes.session.Episode.animate` says."""
+    """Write the film that :meth:`~gpusched_env.episodes.session.Episode.animate` describes."""
     if episode.last is None:
         raise InputError("films show kernels, which were not recorded: run with record='blocks'")
     last_us = last_work_us(episode.timeline, episode.last)

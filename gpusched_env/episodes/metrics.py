@@ -95,7 +95,7 @@ class Metrics:
     """Figures of one episode."""
 
     tenants: tuple[TenantMetrics, ...]
-    """One a tenant, in the scenario's order."""
+    """Figures of the tenants, in the scenario's order."""
     stp: float
     """System throughput: sum of the tenants' ``progress``; NaN if no job arrived."""
     antt: float
@@ -118,7 +118,7 @@ class Metrics:
     energy_per_job_j: float
     """Energy over completed jobs of all tenants; NaN without one."""
     makespan_us: float
-    """Until the workload was done, or until the end of the episode."""
+    """Time until the workload was done, or until the end of the episode."""
     done: bool
     """The workload was completed (or rejected) before the horizon."""
     decisions: int
@@ -238,7 +238,7 @@ def _spread(values: NDArray[np.float64], *percentiles: float) -> list[float]:
 
 
 def _token_us(episode: PlayedEpisode, tenant: int) -> NDArray[np.float64]:
-    """By completed request of a tenant with several tokens: time a token behind the first one."""
+    """Time a token behind the first one, by completed request of a tenant with several tokens."""
     jobs, requests = episode.timeline.jobs.array, episode.timeline.requests.array
     requests = requests[requests[:, 0] == tenant]
     if not len(requests):
@@ -290,7 +290,7 @@ def _goodput_per_s(episode: PlayedEpisode) -> float:
 
 
 def _active_us(episode: PlayedEpisode, tenant: int) -> float:
-    """From a tenant's first arrival to when nothing of it was left, or the end; 0 if no job is known."""
+    """Time from a tenant's first arrival to when nothing of it was left, or the end; 0 if no job is known."""
     timeline, costs = episode.timeline, episode.costs
     jobs, rejections = timeline.jobs.array, timeline.rejections.array
     jobs, rejections = jobs[jobs[:, 0] == tenant], rejections[rejections[:, 0] == tenant]

@@ -38,7 +38,7 @@ JOB_NAMES: Final = [JobColumn.TENANT, JobColumn.JOB]
 DISPATCHED: Final = ("launch", "reject")
 """Commands that the dispatcher gives."""
 HALF_PS: Final = 5e-7
-"""In microseconds. Times are whole picoseconds, sums of them in floating point are not."""
+"""Half a picosecond, in microseconds. Times are whole picoseconds, sums of them in floating point are not."""
 
 
 @cached()
@@ -170,7 +170,7 @@ class DecidesForIntervals(Protocol):
     """A scheduler whose dispatcher another one can take the place of between two decisions, in compiled code."""
 
     dispatcher: IntervalDispatcher | None
-    """Of the present episode; ``None``: it decides about every launch."""
+    """Dispatcher of the present episode; ``None``: it decides about every launch."""
 
     def stand(self, view: View) -> Command | None:
         """Decide, and let that stand; or a command to be carried out first, after which it is asked again."""

@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 NOBODY: Final = -1
 ROUNDING_US: Final = 1e-6
-"""Times are sums of quotients."""
+"""Tolerance of comparisons of times, which are sums of quotients."""
 
 
 class FluidTenant(enum.IntEnum):
@@ -48,12 +48,12 @@ class FluidTenant(enum.IntEnum):
     ALONE_US = 0
     """Profiled turnaround of a job alone."""
     SLO_US = enum.auto()
-    """``inf`` without an objective."""
+    """Objective for turnarounds; ``inf`` without one."""
     WEIGHT = enum.auto()
     JOBS_A_US = enum.auto()
     """Mean rate of arrivals; 0 without an objective."""
     GRAPHS = enum.auto()
-    """1: its jobs are launched as graphs."""
+    """1 if its jobs are launched as graphs."""
 
 
 class FluidJob(enum.IntEnum):
@@ -61,11 +61,11 @@ class FluidJob(enum.IntEnum):
 
     TENANT = 0
     DUE_US = enum.auto()
-    """From now on; ``inf`` without an objective."""
+    """Deadline, from now on; ``inf`` without an objective."""
     LEFT_US = enum.auto()
     """Profiled device time left."""
     LATE = enum.auto()
-    """1: it is late for sure and lost, but has to be done, as nothing can be rejected."""
+    """1 if it is late for sure and lost, but has to be done, as nothing can be rejected."""
     EARNS = enum.auto()
     """Weight over the time left."""
     KEPT = enum.auto()
@@ -89,7 +89,7 @@ class Model(NamedTuple):
     """Speeds of two tenants' jobs side by side, shape ``(tenants, tenants, 2)``, which take the place of ``first`` and
     ``others`` (:func:`~gpusched_env.planning.interference.speed_table`); with no rows: they are not known."""
     exponent: float
-    """Of :func:`~gpusched_env.planning.interference.disturbance`."""
+    """Exponent of :func:`~gpusched_env.planning.interference.disturbance`."""
     rejects: bool = True
     """Whether jobs can be rejected; otherwise late ones stand in the way of those behind them
     (:mod:`gpusched_env.planning.fluid`)."""
@@ -170,7 +170,7 @@ def add_late_before(jobs: Floats, due_us: Floats, needs_us: Floats) -> None:
 
 
 SHARE: Final = 0.75
-"""Of the speed that is left to jobs which do not go first: what the next one takes."""
+"""What the next job takes of the speed that is left to jobs which do not go first."""
 LAUNCHES_BESIDE: Final = 4
 """Launches in flight of all jobs but the first, as dispatchers of intervals have it."""
 

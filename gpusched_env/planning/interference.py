@@ -31,9 +31,9 @@ Floats = NDArray[np.float64]
 
 SCHEMA: Final = "gpusched-interference/2"
 UNKNOWN: Final[Floats] = np.ones((0, 0, 2))
-"""In place of a table of speeds."""
+"""What stands in place of a table of speeds that are not known."""
 SLOWEST: Final = 0.05
-"""No job is predicted to be slower beside another one."""
+"""The least speed that is predicted of a job beside another one."""
 
 
 def features(demand: JobDemand) -> Floats:
@@ -56,11 +56,11 @@ class PairModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Simulated pairs, in words."""
     mean: Annotated[list[float], msgspec.Meta(min_length=6, max_length=6)]
     scale: Annotated[list[float], msgspec.Meta(min_length=6, max_length=6)]
-    """Features are standardised by these."""
+    """Mean and scale by which features are standardised."""
     weights: Annotated[list[list[float]], msgspec.Meta(min_length=2, max_length=2)]
-    """Of :func:`products`, for the log of the speed of the job that goes before, and of the one behind it."""
+    """Weights of :func:`products`, for the log of the speed of the job that goes before, and of the one behind it."""
     exponent: Annotated[float, msgspec.Meta(ge=0.0)]
-    """Of :func:`disturbance`."""
+    """Exponent of :func:`disturbance`."""
 
     def speeds(self, before: JobDemand, behind: JobDemand) -> tuple[float, float]:
         """Speeds of two jobs side by side, in multiples of their speeds alone: of the urgent one, of the other one."""

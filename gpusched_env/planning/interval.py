@@ -24,11 +24,11 @@ from gpusched_env.compiling import cached, called, law
 from gpusched_env.planning.plans import NOBODY, NOTHING, PlanColumn
 
 Knobs = NDArray[np.int64]
-"""Shape ``(len(Knob), tenants or more)``."""
+"""Limits of tenants, shape ``(len(Knob), tenants or more)``."""
 Floats = NDArray[np.float64]
 
 UNLIMITED: Final = 2**31
-"""Launches in flight: no limit."""
+"""Number of launches in flight that stands for no limit."""
 DEPTH: Final = 16
 """Launches in flight of a tenant, where one goes first. What waits in a stream keeps the priority that it was launched
 with, and more would not start earlier."""
@@ -45,7 +45,7 @@ class Knob(enum.IntEnum):
     IN_FLIGHT = 0
     """Launches (kernels or graphs) of the tenant handed to the GPU and unfinished at most."""
     TOGETHER = 1
-    """The same of all tenants together for which this is not :data:`UNLIMITED`; 0: it is not served."""
+    """Launches at most of all tenants together for which this is not :data:`UNLIMITED`; 0: it is not served."""
     PRIORITY = 2
     """Stream priority of what it launches, 0 or below, lower is more urgent."""
     FILLS = 3
@@ -87,7 +87,7 @@ the most urgent priority and all others at the least, as controllers of co-locat
 
 
 def levels_of(stream_priorities: tuple[int, ...], tenants: int) -> NDArray[np.int64]:
-    """By place in the order the priority among those that a scenario offers, shape ``(tenants,)``.
+    """Priority of each place in the order, among those that a scenario offers, shape ``(tenants,)``.
 
     The last places share the least urgent one.
     """
@@ -137,7 +137,7 @@ def set_knobs(plan: Floats, tenants: int, first: int, others: int, levels: NDArr
 
 @cached()
 def foremost(plan: Floats, tenants: int) -> int:
-    """Of the tenants with a job the one that comes before all others; :data:`NOBODY`: none has one."""
+    """The tenant with a job that comes before all others; :data:`NOBODY`: none has one."""
     found = NOBODY
     for tenant in range(tenants):
         if plan[tenant, PlanColumn.PRESENT] > 0.0 and (found == NOBODY or goes_before(plan, tenant, found)):

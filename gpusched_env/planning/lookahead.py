@@ -21,10 +21,10 @@ from gpusched_env.planning.plans import PlanColumn, job_left_us, oldest_of, plan
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
 FUTURES: Final = 16
-"""That a state is tried in, of the :data:`DRAWN` that there are."""
+"""Futures that a state is tried in, of the :data:`DRAWN` that there are."""
 DRAWN: Final = 256
 ARRIVALS: Final = 64
-"""Of a future; then nothing comes any more."""
+"""Arrivals of a future; then nothing comes any more."""
 HORIZON_US: Final = 10000.0
 """How far futures go. With 15 ms and 32 futures choices were no better (56 episodes of each serving scenario)."""
 SCRATCH: Final = (3 + len(FluidJob) + len(FluidTenant) + 1, MOST)
@@ -32,7 +32,7 @@ SCRATCH: Final = (3 + len(FluidJob) + len(FluidTenant) + 1, MOST)
 TABLE: Final = 3 * MOST
 WORK: Final = TABLE + len(FluidJob) * MOST
 TENANTS: Final = WORK + len(FluidTenant) * MOST
-"""Where in it the tables begin that come after those of jobs."""
+"""Where in the scratch the tables begin that come after those of jobs."""
 MODEL_JOB: Final = len(FluidJob)
 MODEL_TENANT: Final = len(FluidTenant)
 

@@ -30,9 +30,9 @@ from gpusched_env.workload.kernel import SHORTEST_BLOCK_US, Kernel, profile_kern
 
 Floats = NDArray[np.float64]
 Choice = NDArray[np.int64]
-"""By kernel, which of the numbers of SMs it gets."""
+"""Which of the numbers of SMs each kernel gets."""
 ROUNDS = 50
-"""Of best responses; two requests may answer each other for ever."""
+"""Rounds of best responses at most; two requests may answer each other for ever."""
 CLOSE = 1e-12
 
 
@@ -43,7 +43,7 @@ class Machine:
     sizes: tuple[int, ...]
     """Numbers of SMs that a kernel can have."""
     sms: int
-    """Of the GPU."""
+    """SMs of the GPU."""
     changes: int
     """Most changes of the number within a request (>= 0)."""
 

@@ -135,15 +135,15 @@ def loss(
 
 
 PRICES: Final = np.arange(11) * 0.15
-"""In multiples of what a microsecond earns on average."""
+"""Prices that are tried, in multiples of what a microsecond earns on average."""
 FUTURES: Final = 32
 ARRIVALS: Final = 128
-"""Mean number in a future, which is as long as that."""
+"""Mean number of arrivals in a future, which is as long as that."""
 ROUNDING: Final = 1e-9
 SCALE: Final = 0.8
 FIRST: Final = 0.65
 BESIDE: Final = 0.8
-"""Of :class:`~gpusched_env.planning.fluid.Model`, as measured for ``plan``."""
+"""Fields of :class:`~gpusched_env.planning.fluid.Model`, as measured for ``plan``."""
 
 _RNG = np.random.default_rng(20242)
 GAPS: Final = _RNG.standard_exponential((FUTURES, 2 * ARRIVALS))
@@ -151,26 +151,26 @@ DRAWS: Final = _RNG.random((FUTURES, 2 * ARRIVALS))
 
 
 class Outlook(NamedTuple):
-    """Of a scenario's tenants."""
+    """What plans assume of a scenario's tenants."""
 
     price_a_us: float
-    """Of :func:`worth_a_us`."""
+    """Price of a microsecond, of :func:`worth_a_us`."""
     pairs: Floats
-    """Of :func:`~gpusched_env.planning.interference.pair_speeds`."""
+    """Speeds of pairs, of :func:`~gpusched_env.planning.interference.pair_speeds`."""
     exponent: float = 1.0
-    """Of :func:`~gpusched_env.planning.interference.disturbance`."""
+    """Exponent of :func:`~gpusched_env.planning.interference.disturbance`."""
     graphs: Floats = np.zeros(MOST)
-    """Shape ``(tenants or more,)``, 1: its jobs are launched as graphs."""
+    """Whether a tenant's jobs are launched as graphs (1), shape ``(tenants or more,)``."""
     rejects: bool = True
     """Whether jobs can be rejected."""
 
 
 NOTHING_AHEAD: Final = Outlook(0.0, UNKNOWN)
-"""Where no plans are made."""
+"""The outlook where no plans are made."""
 
 
 def outlook(knowledge: Knowledge) -> Outlook:
-    """Of tenants whose jobs come at their known mean rates."""
+    """The outlook on tenants whose jobs come at their known mean rates."""
     pairs, exponent, graphs = pair_speeds(knowledge), shipped_model().exponent, launched_as_graphs(knowledge)
     tenants = [[each.alone_us, each.slo_us, each.weight, each.jobs_a_us] for each in knowledge.tenants]
     table = np.column_stack([np.array(tenants).reshape(-1, len(FluidTenant) - 1), graphs])
@@ -179,13 +179,13 @@ def outlook(knowledge: Knowledge) -> Outlook:
 
 
 def launched_as_graphs(knowledge: Knowledge) -> Floats:
-    """Shape ``(tenants,)``, 1 where all that a tenant launches is graphs."""
+    """Whether all that a tenant launches is graphs (1), shape ``(tenants,)``."""
     kernels = knowledge.kernels
     return np.array([all(kernels[k].graph for k in tenant.kernels) for tenant in knowledge.tenants], np.float64)
 
 
 def outlook_of(problem: Problem) -> Outlook:
-    """The same of a problem's tenants, for :meth:`~gpusched_env.scenarios.problem.Problem.once`."""
+    """The outlook on a problem's tenants, for :meth:`~gpusched_env.scenarios.problem.Problem.once`."""
     return outlook(problem.knowledge)
 
 

@@ -95,14 +95,14 @@ def worth_most(deadline_us: Floats, machine_us: Floats, alone_us: Floats, value:
 
 
 NOBODY: Final = -1
-"""In place of a tenant's row."""
+"""What stands in place of a tenant's row."""
 NOTHING: Final = -1.0
-"""In place of a job's number."""
+"""What stands in place of a job's number."""
 KEPT_DEAR: Final = 0.0
 KEPT: Final = 1.0
 BEST_EFFORT: Final = 2.0
 UNKEPT: Final = 3.0
-"""Of :attr:`PlanColumn.CLASS`; where nothing can be rejected, the last two the other way round."""
+"""Values of :attr:`PlanColumn.CLASS`; where nothing can be rejected, the last two the other way round."""
 SCRATCH: Final = (ON_TIME_SCRATCH[0] + 5, ON_TIME_SCRATCH[1])
 """Shape of what :func:`plan_oldest` works in: behind that of a plan, figures of jobs."""
 
@@ -122,16 +122,16 @@ class PlanColumn(enum.IntEnum):
     LEFT_US = enum.auto()
     """Profiled device time left, launched kernels included."""
     AHEAD_US = enum.auto()
-    """The same of all kept jobs with earlier deadlines."""
+    """Profiled device time left of all kept jobs with earlier deadlines."""
     KEPT = enum.auto()
     """1 if it is among the jobs that can all be in time, one after the other, and are worth most; where nothing can be
     rejected, also if it stands before one that is."""
     KEPT_DEAR = enum.auto()
-    """The same where each microsecond costs what it is worth (:func:`~gpusched_env.planning.outlook.worth_a_us`)."""
+    """``KEPT`` where each microsecond costs what it is worth (:func:`~gpusched_env.planning.outlook.worth_a_us`)."""
     CLASS = enum.auto()
-    """Of tenants that do not go first: 0 if its job is kept even where time is dear, 1 if it is kept otherwise, 2
-    without an objective (or a job, yet), 3 if it is not kept. Where nothing can be rejected these go before those
-    without an objective, as they hold up all that will come: 2 then, and 3 without an objective."""
+    """Class of a tenant that does not go first: 0 if its job is kept even where time is dear, 1 if it is kept
+    otherwise, 2 without an objective (or a job, yet), 3 if it is not kept. Where nothing can be rejected these go
+    before those without an objective, as they hold up all that will come: 2 then, and 3 without an objective."""
     GIVEN_UP = enum.auto()
     """Number of its first job that may be rejected and that would be late even alone, or that is not kept where time is
     dear and stands before one that is; :data:`NOTHING`: there is none."""
@@ -143,7 +143,7 @@ class PlanColumn(enum.IntEnum):
     """What is lost more in sampled futures if it goes first than if who is first in the plan does, in multiples of the
     mean weight; ``inf``: it cannot be in time. Of :func:`gpusched_env.planning.lookahead.look_ahead`, 0 without."""
     AHEAD_ALONE = enum.auto()
-    """The same if no other job is served until it is done."""
+    """``AHEAD`` if no other job is served until it is done."""
 
 
 def plan_view(view: View, outlook: Outlook) -> Floats:
@@ -155,7 +155,7 @@ def plan_view(view: View, outlook: Outlook) -> Floats:
 
 
 def oldest_of(view: View) -> Floats:
-    """By tenant its oldest pending launch, as :func:`plan_oldest` takes them."""
+    """The oldest pending launch of each tenant, as :func:`plan_oldest` takes them."""
     pending = view.pending.array
     oldest = np.full((len(view.tenants), len(PendingColumn)), -1.0)
     # Tenant after tenant, the oldest first.

@@ -31,7 +31,7 @@ ENTRY: Final = 32
 SCRATCH: Final = (WORKED_IN + 8, MOST)
 """Shape of what :func:`pair_us` works in, and remembers what it found; zeros at first. More rows remember more."""
 BATCH_SCRATCH: Final = (WORKED_IN + 128, MOST)
-"""For many environments, each with pairs of its own."""
+"""Shape of scratch for many environments, each with pairs of its own."""
 
 
 class KernelBlocks(NamedTuple):
@@ -39,7 +39,7 @@ class KernelBlocks(NamedTuple):
 
     number: int
     slots: int
-    """How many run at once."""
+    """Blocks that run at once."""
     block_us: float
 
 
@@ -61,7 +61,7 @@ def charges_of(costs: TileCosts) -> Charges:
 
 @law
 def blocks_of(number: int, slots: int, duration_us: float) -> KernelBlocks:
-    """Of a kernel that takes ``duration_us`` alone."""
+    """The blocks of a kernel that takes ``duration_us`` alone."""
     return KernelBlocks(number, slots, duration_us / -(-number // slots))
 
 
@@ -76,7 +76,7 @@ def is_predictable(pair: Pair, producer: KernelBlocks, consumer: KernelBlocks) -
 def pair_us(
     pair: Pair, producer: KernelBlocks, consumer: KernelBlocks, charges: Charges, order: int, scratch: Floats
 ) -> float:
-    """From the start of the producer to the end of the consumer.
+    """Time from the start of the producer to the end of the consumer.
 
     The same pairs are asked for at every decision of an episode: what was found is remembered.
 
@@ -123,7 +123,7 @@ def _place_of(key: tuple[float, ...], places: int) -> int:
 def _simulated_us(
     pair: Pair, producer: KernelBlocks, consumer: KernelBlocks, charges: Charges, order: int, scratch: Floats
 ) -> float:
-    """As :func:`pair_us`, block by block."""
+    """The time of :func:`pair_us`, simulated block by block."""
     ordered = order != laws.NATIVE and pair.policy != laws.KERNEL
     taking_us = charges.order_us if ordered else 0.0
     slots = scratch[0, : min(producer.slots, consumer.slots)]

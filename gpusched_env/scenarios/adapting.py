@@ -20,7 +20,7 @@ from gpusched_env.workload.kernel import Kernel, KernelProfile, profile_kernel
 
 
 def with_window(problem: Problem, window: KernelWindow | None) -> Problem:
-    """With launches that pass ``window``, or with streams that keep their order.
+    """The problem with launches that pass ``window``, or with streams that keep their order.
 
     Raises:
         InputError: a tenant's program has no place in a window.
@@ -32,17 +32,17 @@ def with_window(problem: Problem, window: KernelWindow | None) -> Problem:
 
 
 def beneath_window(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
-    """With a change that is made to the problem whose streams keep their order: what windows do comes after it."""
+    """The problem with a change to what it is while streams keep their order: what windows do comes after it."""
     return with_window(change(problem.unwindowed or problem), problem.window)
 
 
 def with_profiles(problem: Problem, profiles: Profiles) -> Problem:
-    """With other profiles told, those of a measurement stage for example."""
+    """The problem with other profiles told, those of a measurement stage for example."""
     return beneath_window(problem, lambda in_order: _told(in_order, profiles))
 
 
 def with_profile_error(problem: Problem, error: ProfileError) -> Problem:
-    """With this error in the true profiles, as if the scenario said so."""
+    """The problem with this error in the true profiles, as if the scenario said so."""
 
     def wrong(in_order: Problem) -> Problem:
         told = _told(in_order, in_order.true_profiles.distorted(error))
@@ -58,7 +58,7 @@ def _told(problem: Problem, profiles: Profiles) -> Problem:
 
 
 def with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
-    """With other kernels in place of some, by identity; the problem's GPU is that of their recording.
+    """The problem with other kernels in place of some, by identity; the problem's GPU is that of their recording.
 
     Raises:
         InputError: a kernel does not fit on an SM.
@@ -80,7 +80,7 @@ def _with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
 
 
 def with_durations(problem: Problem, durations_us: Mapping[int, float]) -> Problem:
-    """With other true durations of some kernels alone on the problem's GPU, by identity; what is told of them stays.
+    """The problem with other true durations of some kernels alone on its GPU, by identity; what is told of them stays.
 
     Raises:
         InputError: a duration is too short for its kernel's blocks.
@@ -97,7 +97,7 @@ def with_durations(problem: Problem, durations_us: Mapping[int, float]) -> Probl
 
 
 def in_real_time(problem: Problem) -> Problem:
-    """For a real GPU: nothing that this and the host's own work take is simulated. Always the same one."""
+    """The problem for a real GPU: nothing that this and the host's own work take is simulated. Always the same one."""
     return problem.once(_in_real_time)
 
 
@@ -139,7 +139,7 @@ def _through_window(problem: Problem, window: KernelWindow) -> Problem:
 
 
 def masked_streams(problem: Problem, masks: tuple[Mask | None, ...]) -> Problem:
-    """With streams of the scheduler's own, one for each of these masks, instead of those that it has."""
+    """The problem with streams of the scheduler's own, one for each of these masks, instead of those that it has."""
     streams = [stream for stream in problem.streams if stream.tenant >= 0]
     streams += [Stream(-1, 0, mask=mask) for mask in masks]
     scenario = msgspec.structs.replace(problem.scenario, streams=len(masks))
@@ -147,7 +147,7 @@ def masked_streams(problem: Problem, masks: tuple[Mask | None, ...]) -> Problem:
 
 
 def captured_graphs(problem: Problem, capture: Capture) -> Problem:
-    """With what is launched between two synchronisations as one CUDA graph.
+    """The problem with what is launched between two synchronisations as one CUDA graph.
 
     Raises:
         InputError: a tenant's program cannot be captured.
@@ -172,12 +172,12 @@ def captured_graphs(problem: Problem, capture: Capture) -> Problem:
 
 
 def persistent_threads(problem: Problem, task_us: float) -> Problem:
-    """With kernels whose blocks are tasks of one that stays on the GPU."""
+    """The problem with kernels whose blocks are tasks of one that stays on the GPU."""
     return replace(problem, kernels=as_tasks(problem.kernels, problem.gpu, task_us))
 
 
 def opened_graphs(problem: Problem) -> Problem:
-    """With the kernels of graphs as launches of their own."""
+    """The problem with the kernels of graphs as launches of their own."""
     own = [stream for stream in problem.streams if stream.tenant < 0]
     streams = [stream for stream in problem.streams if stream.tenant >= 0]
     programs = []
@@ -193,7 +193,7 @@ ACCUMULATOR_BYTES = 4
 
 
 def stream_k(problem: Problem) -> Problem:
-    """With the matrix products of a problem divided evenly: kernels that need tiles or whose tiles are needed.
+    """The problem with its matrix products divided evenly: kernels that need tiles or whose tiles are needed.
 
     Convolutions, whose steps are those of a filter, stay as they are. Nobody's tiles can be synchronised then.
     """

@@ -1,4 +1,4 @@
-"""From a scenario to the problem that devices run: what it names is loaded, carried over to its GPU and profiled."""
+"""The problem that devices run, from a scenario: what it names is loaded, carried over to its GPU and profiled."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _program(
 
 
 def _whole(parts: Sequence[Span]) -> Span:
-    """From the first start to the last end."""
+    """The span from the first start to the last end."""
     return min(start for start, _ in parts), max(end for _, end in parts)
 
 

@@ -18,15 +18,15 @@ class Rooms:
     env: str
     """The class of its environment."""
     trainer: str
-    """A :class:`gpusched_env.agents.training.trainer.Trainer`."""
+    """The game's :class:`gpusched_env.agents.training.trainer.Trainer`."""
     game: str
-    """A :class:`gpusched_env.experiments.games.game.Game`."""
+    """The game's :class:`gpusched_env.experiments.games.game.Game`."""
     command: str = ""
     """A function that adds a command of its own to ``gpusched``."""
     film: str = ""
     """A function that writes the documentation's film of it to a path."""
     benchmarks: str = ""
-    """A :class:`gpusched_env.experiments.benchmarks.suite.GameBenchmarks`."""
+    """The game's :class:`gpusched_env.experiments.benchmarks.suite.GameBenchmarks`."""
     papers: str = ""
     """A package of papers about it, as :mod:`gpusched_env.experiments.papers` is: without a name."""
 
@@ -36,13 +36,13 @@ KERNELS: Final = Rooms(
     trainer="gpusched_env.agents.training.kernels:TRAINER",
     game="gpusched_env.experiments.games.kernels:GAME",
 )
-"""Of all scenarios."""
+"""The rooms of all scenarios."""
 GAMES: Final = {
     "DynamicParallelism": "gpusched_env.games.child_launches.room:ROOM",
     "TaskQueue": "gpusched_env.games.task_queues.room:ROOM",
     "Fleet": "gpusched_env.games.fleet.room:ROOM",
 }
-"""By name, those whose problems are no scenarios: where their :class:`Rooms` are."""
+"""Where the :class:`Rooms` are of games whose problems are no scenarios, by the game's name."""
 
 
 def rooms_of(problem: object) -> Rooms:
@@ -54,7 +54,7 @@ def rooms_of(problem: object) -> Rooms:
 
 
 def places_of(part: str) -> dict[str, str]:
-    """By game, those that have it: where a part is that a field of :class:`Rooms` names."""
+    """Places of the part that a field of :class:`Rooms` names, by game that has it."""
     return {name: place for name in GAMES if (place := getattr(rooms_of(name), part))}
 
 

@@ -52,7 +52,7 @@ class KernelKnowledge:
     """A kernel by identity: what a launch call says of it, and its profile alone on this GPU."""
 
     name: str
-    """The function's, or the graph's."""
+    """Name of the function, or of the graph."""
     grid: tuple[int, int, int]
     """Blocks, by dimension."""
     block: tuple[int, int, int]
@@ -104,11 +104,11 @@ class TenantKnowledge:
     """A tenant: what it wants, and what it may launch."""
 
     name: str
-    """As the scenario calls it."""
+    """The tenant's name in the scenario."""
     priority: int
     """Urgency, 0 is the most urgent."""
     weight: float
-    """Of its jobs in the cost."""
+    """Weight of its jobs in the cost."""
     slo_us: float
     """Service objective for the turnaround of a job, of a serving engine for the time to a request's first token;
     ``inf`` without one."""
@@ -133,18 +133,18 @@ class Knowledge:
     """What :meth:`gpusched_env.scheduling.contract.Scheduler.reset` gets."""
 
     name: str
-    """Of the scenario, or of a variant of it (``<scenario>-held_out-0``)."""
+    """Name of the scenario, or of a variant of it (``<scenario>-held_out-0``)."""
     gpu: GpuSpec
-    """Its specification, from a file in ``gpusched_env/hardware/gpus`` or of one's own."""
+    """Specification of the GPU, from a file in ``gpusched_env/hardware/gpus`` or of one's own."""
     tenants: tuple[TenantKnowledge, ...]
-    """In the order of a view's table of tenants."""
+    """What is known of each tenant, in the order of a view's table of tenants."""
     kernels: tuple[KernelKnowledge, ...]
-    """By identity (the column ``IDENTITY`` of views): kernels, then graphs as schedulers that do not look inside them
-    know them (blocks, SMs and shares are those of its kernels together; no grid and registers)."""
+    """What is known of each identity (the column ``IDENTITY`` of views): kernels, then graphs as schedulers that do not
+    look inside them know them (blocks, SMs and shares are those of its kernels together; no grid and registers)."""
     streams: tuple[StreamKnowledge, ...]
-    """By row (the column ``STREAM`` of views)."""
+    """What is known of each stream, by row (the column ``STREAM`` of views)."""
     commands: tuple[CommandName, ...]
-    """On offer besides waiting."""
+    """Commands on offer besides waiting."""
     stream_priorities: tuple[int, ...]
     """Stream priorities that an agent can choose for a launch."""
     preemption: tuple[PreemptionName, ...]

@@ -35,15 +35,15 @@ class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     (ACS has one), a launch may be queued behind others, and then what these write is there in time: it need not wait
     for a hazard with any of them to be over and known."""
     launch_us: Time = 4.0
-    """From a thread's decision to launch until the kernel starts on an idle GPU. The thread does nothing else."""
+    """Time from a thread's decision to launch until the kernel starts on an idle GPU. The thread does nothing else."""
     sync_us: Time = 5.0
-    """From a kernel's end until its thread knows: then it leaves the window and its stream, and what waited for it
+    """Time from a kernel's end until its thread knows: then it leaves the window and its stream, and what waited for it
     may be launched. Launch and synchronisation together took 5 to 20 us where the paper profiled them, and 9.3 us (with
     an empty kernel between them, median of 2,000) on the host of an H200."""
     insert_us: Time = 0.0
     """Time of an entry besides the check."""
     transfer_us: Time = 0.0
-    """From a hand-over by the application to the window, one behind another: only the first launch behind a
+    """Time from a hand-over by the application to the window, one behind another: only the first launch behind a
     synchronisation is held up by it."""
     newer: Annotated[int, Meta(ge=1)] | None = None
     """Launches that may have entered since the oldest one that is not known to have ended: M, the length of the list of
@@ -111,7 +111,7 @@ def _listed(number: int, window: KernelWindow) -> tuple[HostOp, ...]:
 
 
 def _segments(op: HostOp) -> int:
-    """That a launch reads and writes; memory that is not known is one."""
+    """Segments of memory that a launch reads and writes; memory that is not known is one."""
     return sum(1 if known is None else len(known) for known in (op.reads, op.writes))
 
 

@@ -43,15 +43,16 @@ class Problem:
     kernels: tuple[KernelProfile, ...]
     """True profiles by identity: equal name, grid, block, registers and shared memory of one workload."""
     gaps_us: NDArray[np.float64]
-    """Per identity, kernels and then graphs: true profiled mean time from its end to the start of its tenant's next
-    kernel in the iteration, alone on the GPU (copies between the two leave the SMs idle too); 0 for the last one."""
+    """True profiled mean time from a launch's end, by identity, kernels and then graphs, to the start of its tenant's
+    next kernel in the iteration, alone on the GPU (copies between the two leave the SMs idle too); 0 for the last
+    one."""
     graphs: tuple[GraphProfile, ...]
     """CUDA graphs; their identities follow those of the kernels."""
     streams: tuple[Stream, ...]
     """The tenants' streams, tenant after tenant, then the scheduler's own. A stream's hardware queue is its row modulo
     their number (:func:`gpusched_env.hardware.queues.queue_count`)."""
     programs: tuple[TenantProgram, ...]
-    """One a tenant, in the scenario's order."""
+    """Programs of the tenants, in the scenario's order."""
     profiles: Profiles | None = None
     """Durations and gaps that everybody is told; ``None``: the true ones."""
     carried_over: tuple[CarriedOver, ...] = ()
@@ -78,7 +79,7 @@ class Problem:
 
     @property
     def true_profiles(self) -> Profiles:
-        """Those of the recordings."""
+        """Profiles of the recordings, without error."""
         durations = np.array([known.duration_us for known in self.profiled], np.float64)
         return Profiles(duration_us=durations, gap_us=np.asarray(self.gaps_us, np.float64))
 

@@ -34,16 +34,16 @@ class ProfileError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     forget: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """Each kernel was never measured with this probability: its duration and gap are unknown (NaN)."""
     seed: Annotated[int, Meta(ge=0)] = 0
-    """Which factors and which kernels."""
+    """Seed that decides which factors are drawn and which kernels are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """Means by kernel identity (kernels and then graphs), microseconds; NaN for a kernel never measured."""
+    """Profiled means by identity (kernels and then graphs), microseconds; NaN for a kernel never measured."""
 
     duration_us: NDArray[np.float64]
     gap_us: NDArray[np.float64]
-    """From a kernel's end to the start of its tenant's next kernel, alone on the GPU."""
+    """Time from a kernel's end to the start of its tenant's next kernel, alone on the GPU."""
 
     def distorted(self, error: ProfileError) -> Profiles:
         """These profiles with ``error`` made in them."""
@@ -122,7 +122,7 @@ class GraphProfile:
 
 
 def graph_profile(name: str, nodes: Sequence[NodeOp], profiles: Sequence[KernelProfile], gpu: GpuSpec) -> GraphProfile:
-    """That of a graph of ``nodes`` on ``gpu``; ``profiles`` are those of the problem's kernels."""
+    """Profile of a graph of ``nodes`` on ``gpu``; ``profiles`` are those of the problem's kernels."""
     kernels = [profiles[node.identity] for node in nodes if node.identity >= 0]
     spent_us = sum(kernel.duration_us for kernel in kernels)
     return GraphProfile(
@@ -147,12 +147,12 @@ def graph_duration_us(nodes: Sequence[NodeOp], kernel_us: Sequence[float], gpu: 
 
 
 SHORTEST_BLOCK_US = 1e-3
-"""In place of the latency of blocks where no kernel was profiled."""
+"""Latency of blocks where no kernel was profiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobDemand:
-    """Of a mean job of a tenant, all by profiles. Shares are of the whole GPU, and of the job's time alone."""
+    """What a mean job of a tenant asks for, by profiles. Shares are of the whole GPU, and of the job's time alone."""
 
     issue: float
     """Issue slots in use, 0 to 1."""

@@ -60,7 +60,7 @@ class ChildOp:
     scale: float
     device_us: float
     cold: float = 0.0
-    """As of :class:`HostOp`."""
+    """Share by which it takes longer where the L2 has lost its data, as of :class:`HostOp`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class HostOp:
     stream: int = 0
     """Row of ``Problem.streams``."""
     gap_us: float = 0.0
-    """From the end of the operation before in the stream, already queued, to its start."""
+    """Time from the end of the operation before in the stream, already queued, to its start."""
     after: tuple[int, ...] = ()
     """Marks of operations of its job that it waits for, besides the one before it in its stream."""
     mark: int = -1
@@ -94,7 +94,7 @@ class HostOp:
     """What its tiles need of that kernel's."""
     children: tuple[ChildOp, ...] = ()
     nodes: tuple[NodeOp, ...] = ()
-    """Of a graph."""
+    """Nodes of a graph."""
     reads: tuple[Segment, ...] | None = None
     writes: tuple[Segment, ...] | None = None
     cold: float = 0.0
@@ -112,7 +112,7 @@ class JobProgram:
 
     ops: tuple[HostOp, ...]
     threads: tuple[int, ...]
-    """How many of them belong to each thread, the main one first."""
+    """How many operations belong to each thread, the main one first."""
     marks: int
     """Number of marks."""
 
@@ -134,11 +134,11 @@ class JobProgram:
         return found
 
     def with_host_times(self, factor: float) -> JobProgram:
-        """The same with host times that are ``factor`` times as long."""
+        """The program with host times that are ``factor`` times as long."""
         return replace(self, ops=tuple(replace(op, host_us=op.host_us * factor) for op in self.ops))
 
     def with_launch_times(self, host_us: float) -> JobProgram:
-        """The same with a host that takes ``host_us`` for each launch, and no time for anything else."""
+        """The program with a host that takes ``host_us`` for each launch, and no time for anything else."""
         return replace(
             self, ops=tuple(replace(op, host_us=host_us if op.kind in DEVICE_OPS else 0.0) for op in self.ops)
         )
@@ -150,7 +150,7 @@ class Compiler:
 
     workload: Workload
     profiles: Sequence[KernelProfile]
-    """Of the problem's kernels."""
+    """Profiles of the problem's kernels."""
     first_kernel: int
     """Row of the workload's first kernel in the problem."""
     first_graph: int
@@ -326,7 +326,7 @@ class _Opening:
         self._spare = spare
         self._marks = job.marks
         self._ends: dict[int, tuple[int, ...]] = {}
-        """By mark of a graph, marks of its last nodes."""
+        """Marks of the last nodes of each graph, by the graph's mark."""
 
     def opened(self) -> JobProgram:
         """The program with nodes in place of graphs."""
@@ -340,9 +340,9 @@ class _Opening:
     def _thread(self, ops: tuple[HostOp, ...]) -> list[HostOp]:
         found: list[HostOp] = []
         tails: dict[int, tuple[int, ...]] = {}
-        """By stream in which a graph was opened, marks of what the next operation there waits for besides the last."""
+        """Marks of what the next operation waits for besides the last, by stream in which a graph was opened."""
         last: dict[int, int] = {}
-        """By stream, place of the last operation."""
+        """Place of the last operation in each stream."""
         for op in ops:
             if op.kind is OpKind.SYNC_STREAM and op.stream in tails:
                 op = replace(op, kind=OpKind.SYNC)

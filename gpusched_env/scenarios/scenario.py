@@ -57,34 +57,34 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     turnaround: RewardWeight = 0.0
-    """Per millisecond of turnaround of a job (times the tenant's weight)."""
+    """Cost of a millisecond of turnaround of a job (times the tenant's weight)."""
     slowdown: RewardWeight = 0.0
-    """Per unit of turnaround over the tenant's turnaround alone (times the tenant's weight)."""
+    """Cost of a unit of turnaround over the tenant's turnaround alone (times the tenant's weight)."""
     slo_miss: RewardWeight = 0.0
-    """Per job that exceeds its SLO (times the tenant's weight)."""
+    """Cost of a job that exceeds its SLO (times the tenant's weight)."""
     energy: RewardWeight = 0.0
-    """Per joule."""
+    """Cost of a joule."""
     makespan: RewardWeight = 0.0
-    """Per millisecond until the workload is done."""
+    """Cost of a millisecond until the workload is done."""
     lost_progress: RewardWeight = 0.0
-    """Per job that a best-effort tenant (a closed loop without an objective) has completed less than it would have
-    alone in the same time (times the tenant's weight)."""
+    """Cost of a job that a best-effort tenant (a closed loop without an objective) has completed less than it would
+    have alone in the same time (times the tenant's weight)."""
     throttled: RewardWeight = 0.0
-    """Per millisecond for which a CPU core stood because its budget was spent: what its processes lost."""
+    """Cost of a millisecond for which a CPU core stood because its budget was spent: what its processes lost."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One scheduling problem."""
 
     name: FileName
-    """Names results and, if registered, the environment."""
+    """Name of results and, if registered, of the environment."""
     summary: str = ""
     gpu: str
     """Name of a GPU (``gpusched gpus``), or path of a specification of one's own (``.yaml``)."""
     tenants: Annotated[tuple[Tenant, ...], Meta(min_length=1)]
-    """Who shares the GPU."""
+    """Tenants that share the GPU."""
     horizon_us: Duration
-    """The episode is truncated here."""
+    """Simulated time at which the episode is truncated."""
     arrivals_until_us: Duration | None = None
     """Nobody sends a job any more after this, but for clients of a closed loop, who wait for an answer; ``None``: until
     the horizon. Where the horizon is further off than the longest objective, each job that came is in time or late at
@@ -120,8 +120,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     (recorded for two threads of PyTorch: 0.6 to 0.95 for three of four networks). 0: they are processes of their own,
     as with ``per-tenant`` contexts always."""
     waiting_contention: Annotated[float, Meta(ge=0, le=1000)] = 0.0
-    """Of threads of one process too: the share by which each other tenant lengthens host times whose host has a job and
-    waits for the GPU, in a synchronisation or before a full queue."""
+    """Where tenants are threads of one process, the share by which each other tenant lengthens host times whose host
+    has a job and waits for the GPU, in a synchronisation or before a full queue."""
     lookahead: Annotated[int, Meta(ge=1, le=1024)] = 1
     """Pending kernels of each tenant that a scheduler sees."""
     interval_us: Time = 0.0

@@ -40,13 +40,13 @@ class SetUp:
     contexts: Contexts | None = None
     """``per-tenant``: tenants are processes that take turns (time slicing); ``shared``: they share the GPU."""
     slice_us: float | None = None
-    """Length of their turns; at least :data:`~gpusched_env.hardware.specs.LEAST_SLICE_US`."""
+    """Length of the turns of processes; at least :data:`~gpusched_env.hardware.specs.LEAST_SLICE_US`."""
     own_processes: bool = False
     """Tenants are processes though they share a context (MPS): their hosts do not slow each other."""
     commands: tuple[CommandName, ...] = ()
     """What the scheduler decides besides what the scenario offers. It is asked wherever one of them can be decided."""
     uses: Callable[[Scenario], Sequence[CommandName]] | None = None
-    """Of a scenario, the commands that the scheduler ever gives: nothing else asks it for a decision."""
+    """The commands that the scheduler ever gives in a scenario: nothing else asks it for a decision."""
     interception_us: float = 0.0
     """Host time that each decision takes besides the scenario's (>= 0), as the way of intercepting launches costs."""
     graphs: Graphs = "units"
@@ -55,7 +55,7 @@ class SetUp:
     capture: Capture | None = None
     """What is launched between two synchronisations becomes one CUDA graph, at this cost; streams keep their order."""
     window: Callable[[KernelWindow | None, GpuSpec], KernelWindow | None] | None = None
-    """Of the scenario's window and the GPU, the window that launches pass; ``None`` of it: streams keep their order."""
+    """The window of launches, by the scenario's window and the GPU; ``None`` of it: streams keep their order."""
     task_us: float | None = None
     """All kernels are tasks of one that stays on the GPU (persistent threads); to get one takes so long (>= 0)."""
     stream_k: bool = False
@@ -65,7 +65,7 @@ class SetUp:
     """The SMs of a launch are written into the launch, by no interface that the driver documents: confining takes no
     host time (Bakita and Anderson, *Hardware Compute Partitioning on NVIDIA GPUs*, RTAS 2023)."""
     streams: Callable[[Scenario, GpuSpec], Sequence[Mask | None]] | None = None
-    """Of a scenario and the GPU, streams of the scheduler's own instead of the scenario's: the SMs of each
+    """Streams of the scheduler's own instead of the scenario's, from scenario and GPU: the SMs of each
     (:attr:`Stream.mask <gpusched_env.scenarios.tenant_program.Stream.mask>`), or ``None``. They are allocated
     beforehand: what is launched into one is confined at no cost, but where a launch waits for one of another stream
     that costs ``event_latency_us``."""
@@ -101,7 +101,7 @@ class SetUp:
 
 
 PLAIN = SetUp()
-"""Of a scheduler that asks for nothing."""
+"""The set-up of a scheduler that asks for nothing."""
 
 
 def set_up_of(scheduler: object) -> SetUp:

@@ -52,7 +52,7 @@ class RequestLengths:
 
     prompts: NDArray[np.int64]
     answers: NDArray[np.int64]
-    """Equally likely ones, or those of the requests of a trace, one after another."""
+    """Lengths of answers, equally likely, or those of the requests of a trace, one after another."""
     recorded_prompts: bool
     recorded_answers: bool
 
@@ -70,7 +70,7 @@ class RequestLengths:
         return int(self.prompts[row]), int(self.answers[row])
 
     def up_to(self, most: int) -> BatchLimits:
-        """Those that need at most so many places; the last token of an answer is never fed back, and needs none."""
+        """Requests that need at most so many places; the last token of an answer is never fed back, and needs none."""
         if self.belong_together:
             fit = self.prompts + self.answers - 1 <= most
             further = (self.answers[fit] - 1)[:, np.newaxis]
@@ -88,13 +88,13 @@ class BatchLimits:
     further: NDArray[np.int64]
     """Tokens of answers but the first, which the prefill yields: a row a prompt, or one for all; rows ascend."""
     counts: NDArray[np.int64]
-    """By prompt: with how many of its answers, the shortest, it fits."""
+    """How many of its answers, the shortest, each prompt fits with."""
     asked: int
     """Requests, each as likely, that there are with those that do not fit."""
 
     @property
     def count(self) -> int:
-        """Those that do."""
+        """Number of requests that the engine can hold."""
         return int(self.counts.sum())
 
     def prefills(self, tokens: int, longest: int) -> float:
@@ -124,12 +124,12 @@ class Engine:
     """Tokens of a request that it can ever hold: what needs more is rejected when it arrives."""
     asked: RequestLengths
     fitting: BatchLimits
-    """Those of ``asked`` that it can hold."""
+    """Requests of ``asked`` that the engine can hold."""
     sizes: tuple[tuple[int, int], ...]
-    """By variant of the program: requests of a decode step and tokens of each, of a prefill 0 and its tokens. They
+    """Requests of a decode step and tokens of each, of a prefill 0 and its tokens, by variant of the program. They
     ascend, so that the first that covers what runs is the smallest."""
     repeats: tuple[float, ...]
-    """By variant: how often a mean request repeats it alone on the GPU."""
+    """How often a mean request repeats each variant alone on the GPU."""
 
     @property
     def longest_prefill(self) -> int:
@@ -138,7 +138,7 @@ class Engine:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """As :data:`NO_ENGINE`."""
+        """The engine in numbers, named as :data:`NO_ENGINE` names them."""
         asked = self.asked
         found = self.max_batch, self.cache_tokens, self.longest_prefill, self.longest_request
         counts = len(asked.prompts), len(asked.answers), int(asked.recorded_prompts), int(asked.recorded_answers)
@@ -201,7 +201,7 @@ def engine_of(tenant: Tenant, workload: Workload, replay: TraceReplay | None) ->
 
 
 def _lengths(where: str, of: Lengths, recorded: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Those of a distribution, or recorded ones."""
+    """The lengths of a distribution, or recorded ones."""
     if not isinstance(of, RecordedLengths):
         return np.array(lengths(of), np.int64)
     if recorded is None:
@@ -270,13 +270,13 @@ class TenantProgram:
     alone_us: float
     """Profiled turnaround of one job alone on the GPU (mean over variants, of an engine over requests)."""
     answer_us: float
-    """The same up to what its objective is about: its completion, of an engine's request the first token."""
+    """``alone_us`` up to what the objective is about: a job's completion, of an engine's request the first token."""
     engine: Engine | None = None
     """The serving engine that it is; ``None``: jobs are served one at a time."""
     replay: TraceReplay | None = None
     """What its arrivals play, if they are a trace."""
     footprint_bytes: int = 0
-    """That an iteration touches; 0: not known."""
+    """Memory that an iteration touches; 0: not known."""
     brings: float = 1.0
     """What its kernels bring into the L2, as a share of the DRAM traffic of their profiles."""
     keeps: bool = False
@@ -289,7 +289,7 @@ class TenantProgram:
 
     @property
     def engine_numbers(self) -> dict[str, int]:
-        """Its engine, as :func:`gpusched_env.workload.host.program` has it."""
+        """The tenant's engine, as :func:`gpusched_env.workload.host.program` has it."""
         return NO_ENGINE if self.engine is None else self.engine.numbers
 
     @property

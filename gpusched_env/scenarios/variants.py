@@ -159,7 +159,7 @@ def _arrivals(arrivals: ArrivalProcess, factor: float) -> ArrivalProcess:
 
 
 def _times(struct: S, factor: float, *names: str) -> S:
-    """With some fields multiplied: those that it has, and that are given."""
+    """The struct with some fields multiplied: those that it has, and that are given."""
     given = {name: getattr(struct, name, None) for name in names}
     changed = {name: value * factor for name, value in given.items() if value is not None}
     return msgspec.structs.replace(struct, **changed)

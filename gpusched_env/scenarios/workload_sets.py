@@ -34,7 +34,7 @@ class Substitute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 Variant = dict[str, Substitute]
-"""By tenant; tenants that are not named stay as the scenario has them. Empty: the scenario itself."""
+"""What replaces what of each tenant, by name; others stay as the scenario has them. Empty: the scenario itself."""
 
 
 class WorkloadSets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +42,7 @@ class WorkloadSets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     train: Annotated[tuple[Variant, ...], Meta(min_length=1)]
     held_out: Annotated[tuple[Variant, ...], Meta(min_length=1)]
-    """Each has at least one workload that no variant of ``train`` has for any tenant."""
+    """Variants for evaluation: each has at least one workload that no variant of ``train`` has for any tenant."""
 
     def __hash__(self) -> int:
         # Scenarios are keys of caches; a variant is a mapping, which has no hash of its own.

@@ -12,7 +12,7 @@ class CoreColumn(enum.IntEnum):
     """One row a core, in the scenario's order; none where it names no cores."""
 
     NUMBER = 0
-    """Of the core."""
+    """Number of the core."""
     HOST = enum.auto()
     """Row of the tenant whose host runs here; -1: none."""
     TASKS = enum.auto()
@@ -45,13 +45,13 @@ class CoreColumn(enum.IntEnum):
 
 @procedure
 def throttled_us(w, k):
-    """For how long a core was throttled."""
+    """Time for which a core was throttled."""
     return (k.throttled_ps + (w.now_ps - k.throttled_since_ps if k.throttled == 1 else 0)) / 1e6
 
 
 @procedure
 def all_throttled_us(w):
-    """For how long cores were throttled, summed in their order."""
+    """Time for which cores were throttled, summed in their order."""
     total = 0.0
     for c in range(core_rules(w).cores):
         total += throttled_us(w, core(w, c))

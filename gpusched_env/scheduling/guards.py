@@ -101,7 +101,7 @@ class Uncopied:
     """Refuses ``copy``, ``deepcopy`` and ``pickle``: a copy would hold the addresses of the original's memory."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse.
+        """Refuse to be copied or pickled.
 
         Raises:
             TypeError: always; it names the way to copy a state.

@@ -31,9 +31,9 @@ class KnownPart:
 
     meaning: str
     columns: tuple[enum.IntEnum, ...] = ()
-    """Of a view's tables."""
+    """Columns of a view's tables."""
     fields: tuple[str, ...] = ()
-    """Of the view itself; a table's name stands for its rows."""
+    """Fields of the view itself; a table's name stands for its rows."""
     of_tenants: tuple[str, ...] = ()
     """Fields of :class:`~gpusched_env.scenarios.knowledge.TenantKnowledge`."""
     of_kernels: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ PARTS: Final[dict[str, KnownPart]] = {
         ),
     ),
 }  # fmt: skip
-"""By word."""
+"""Parts of what is known, by the word for each."""
 
 Reads = tuple[str, ...]
 EVERYTHING: Final[Reads] = tuple(PARTS)

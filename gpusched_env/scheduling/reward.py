@@ -41,29 +41,29 @@ class Costs:
 
     def __init__(self, tenants: int) -> None:
         self.time_us = 0.0
-        """Up to when the integrals run."""
+        """Time up to which the integrals run."""
         self.over = False
         """Whether the episode has ended: the workload is done, or the horizon is reached."""
         self.arrived: NDArray[np.float64] = np.zeros(tenants)
-        """Per tenant: jobs that have arrived."""
+        """Jobs of each tenant that have arrived."""
         self.jobs_us: NDArray[np.float64] = np.zeros(tenants)
-        """Per tenant: integral of the number of jobs in the system, and what rejected ones were charged (us)."""
+        """Integral of the number of jobs of each tenant in the system, and what rejected ones were charged (us)."""
         self.slo_misses: NDArray[np.float64] = np.zeros(tenants)
-        """Per tenant: jobs whose turnaround has exceeded the SLO, counted when it happens, and rejected ones."""
+        """Jobs of each tenant whose turnaround has exceeded the SLO, counted when it happens, and rejected ones."""
         self.completed: NDArray[np.float64] = np.zeros(tenants)
-        """Per tenant: completed jobs."""
+        """Completed jobs of each tenant."""
         self.rejected: NDArray[np.float64] = np.zeros(tenants)
-        """Per tenant: rejected jobs."""
+        """Rejected jobs of each tenant."""
         self.makespan_us = 0.0
         """Time during which the workload was not done, and that of rejected jobs alone."""
         self.throttled_us = 0.0
-        """For which CPU cores stood because their budgets were spent, summed."""
+        """Time for which CPU cores stood because their budgets were spent, summed."""
         self.energy_j = 0.0
         """Integral of board power, and what rejected jobs were charged."""
         self.busy_sm_us = 0.0
         """Integral of the number of SMs with a resident block."""
         self.dram_bytes = 0.0
-        """DRAM traffic."""
+        """DRAM traffic since the reset."""
 
 
 COST_TERMS: Final = ("turnaround", "slowdown", "slo_miss", "energy", "makespan", "lost_progress", "throttled")
@@ -86,18 +86,18 @@ class Rate(enum.IntEnum):
     """Columns of what does not change during an episode: one row a tenant."""
 
     WEIGHT = 0
-    """Of its jobs."""
+    """Weight of the tenant's jobs."""
     ALONE_US = enum.auto()
     """Profiled turnaround of a job alone."""
     ALONE_J = enum.auto()
     """Energy of that time at the GPU's full power."""
     HAS_SLO = enum.auto()
     JOBS = enum.auto()
-    """After how many it stops; -1: never."""
+    """Jobs after which it stops; -1: never."""
     CLOSED_LOOP = enum.auto()
     START_US = enum.auto()
     THINK_US = enum.auto()
-    """Its arrivals; the times only matter in a closed loop."""
+    """The tenant's arrivals: whether they are a closed loop, and times, which only matter there."""
 
 
 def cost_terms(problem: Problem, costs: Costs) -> dict[str, float]:
@@ -178,7 +178,7 @@ def unsent_jobs(rate: Floats, arrived: float, end_us: float) -> float:
 
 @cached()
 def lost_jobs(rate: Floats, completed: float, end_us: float) -> float:
-    """By how many jobs a best-effort tenant, a closed loop without an objective, is behind itself alone on the GPU.
+    """Jobs by which a best-effort tenant, a closed loop without an objective, is behind itself alone on the GPU.
 
     A job counts when it completes: until then its time so far is lost. Slightly below 0 where jobs vary and those that
     came were shorter than the profiled one. 0 for all other tenants.

@@ -18,9 +18,9 @@ from gpusched_env.scheduling.view import View
 
 S = TypeVar("S")
 Builders = Mapping[str, Callable[[S], Any]]
-"""What makes each of :data:`FIELDS` of a device, or of its memory."""
+"""Functions that make each of :data:`FIELDS` of a device, or of its memory."""
 FIELDS: Final = {field.name: field.type == "ViewTable" for field in fields(View)}
-"""Whether each is a table."""
+"""Fields of a view, and whether each is a table."""
 
 
 class _Made(dict[str, Any], Generic[S]):
@@ -40,7 +40,7 @@ class Showing:
     def __init__(self, source: S, builders: Builders[S]) -> None:
         self.made = _Made(source, builders)
         self.epoch = 0
-        """Counts changes; a view is valid within one epoch."""
+        """Number of changes so far; a view is valid within one epoch."""
         # No other device's number can be guessed from it.
         self.number = secrets.randbits(63)
         _SHOWINGS[self.number] = self
@@ -105,5 +105,5 @@ class LazyView(View):
         return value
 
     def complete(self) -> View:
-        """All of it, independent of the device."""
+        """The view with all its fields, independent of the device."""
         return View(**{name: getattr(self, name) for name in FIELDS})

@@ -23,12 +23,12 @@ POLICIES: Final = ("kernel", "share", "row", "tile", "strided", "matrix")
 """Policies by code (:mod:`gpusched_env.hardware.tiles`); ``kernel`` is stream order, which needs no command."""
 TileOrder = Literal["native", "row-major", "grouped", "column-major"]
 ORDERS: Final[tuple[TileOrder, ...]] = ("native", "row-major", "grouped", "column-major")
-"""By code."""
+"""Orders of tiles, by code."""
 
 
 @dataclass(frozen=True, slots=True)
 class TilePolicy:
-    """For which posts of its producer a block waits."""
+    """Which posts of its producer a block waits for."""
 
     kind: PolicyKind
     """``row``: for all tiles of its row, once; ``tile``: before each step for the tiles that this reads; ``strided``:
@@ -36,9 +36,9 @@ class TilePolicy:
     matrix that it reads, of those that the producer has side by side; ``share``: for so many tiles, whichever they
     are."""
     stride: int = 1
-    """Of ``strided``: divides the steps through a row."""
+    """Stride of ``strided``: divides the steps through a row."""
     steps: int = 1
-    """Of ``tile``: steps of the consumer's inner loop that read one tile (see :func:`conv2d`)."""
+    """Steps of the consumer's inner loop that read one tile, for ``tile`` (see :func:`conv2d`)."""
     reorder: bool = False
     """Whether a block first does what needs nothing of the producer, such as loads of its other operand."""
 
@@ -88,9 +88,9 @@ class UnguardedTile(NamedTuple):
     """A tile of a consumer, and one of its producer's that it would read before that is there."""
 
     tile: tuple[int, int]
-    """Row and column."""
+    """Row and column of the consumer's tile."""
     step: int
-    """Of its work."""
+    """Step of the tile's work."""
     read: tuple[int, int]
 
 

@@ -12,7 +12,7 @@ from gpusched_env.hardware.clock import NEVER, PS_PER_US
 
 Detail = Literal["none", "jobs", "kernels", "blocks"]
 DETAILS: Final[tuple[Detail, ...]] = ("none", "jobs", "kernels", "blocks")
-"""From the least to the most."""
+"""Details that are recorded, from the least to the most."""
 
 
 class Columns:
@@ -115,8 +115,8 @@ class Timeline:
         """Copies and memsets (detail ``kernels``); engine 0 to device, 1 to host, 2 on device."""
 
     def answer_us(self, tenant: int) -> NDArray[np.float64]:
-        """By completed job of a tenant, in order: from its arrival to what its objective is about, which is its
-        completion, or the first token of a serving engine's request."""
+        """Time of each completed job of a tenant, in order, from its arrival to what its objective is about, which is
+        its completion, or the first token of a serving engine's request."""
         jobs, requests = self.jobs.array, self.requests.array
         jobs, requests = jobs[jobs[:, 0] == tenant], requests[requests[:, 0] == tenant]
         answered: NDArray[np.float64] = (requests[:, 2] if len(requests) else jobs[:, 4]) - jobs[:, 2]

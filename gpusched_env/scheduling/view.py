@@ -93,13 +93,13 @@ class PendingColumn(enum.IntEnum):
     PARENT = enum.auto()
     """Id of the launch that launched it from the device; -1: its host did."""
     QUEUED_US = enum.auto()
-    """In a window: profiled time left of what it would be behind in the stream that it gets if the command names none;
+    """Profiled time left, in a window, of what it would be behind in the stream that it gets if the command names none;
     0 if it may not be launched."""
     BETWEEN_US = enum.auto()
-    """Of that, what is behind the last one that it waits for: how much later it begins in that stream than right behind
-    what it waits for."""
+    """Part of ``queued_us`` that is behind the last one that it waits for: how much later it begins in that stream than
+    right behind what it waits for."""
     DEPENDENTS = enum.auto()
-    """In a window: pending launches, copies included, that are known to wait for it."""
+    """Pending launches, copies included, that are known to wait for it, in a window."""
     PRODUCER = enum.auto()
     """Id of the launch whose tiles it needs; -1: none, or it has ended."""
     NEEDS = enum.auto()
@@ -109,62 +109,62 @@ class PendingColumn(enum.IntEnum):
     FOLD = enum.auto()
     """Matrices that its producer has side by side; 0: it needs no tiles."""
     STEPS = enum.auto()
-    """Of a row: steps of its inner loop that read one tile; 0: it needs none."""
+    """Steps of its inner loop that read one tile of a row; 0: it needs none."""
     SYNCHRONISABLE = enum.auto()
     """1 if ``Synchronise`` of it is legal now: its producer is of another stream, it was never launched and no block of
     the producer has started, and neither it nor another consumer of the producer's tiles was synchronised."""
     ROWS = enum.auto()
-    """Of its grid, as tiles; 0: a graph has none."""
+    """Rows of its grid, as tiles; 0: a graph has none."""
     COLUMNS = enum.auto()
-    """Of its grid, as tiles; likewise."""
+    """Columns of its grid, as tiles; 0: a graph has none."""
     SLICES = enum.auto()
-    """That share the work of a tile (split-K); likewise."""
+    """Slices that share the work of a tile (split-K); 0: a graph has none."""
     POLICY = enum.auto()
-    """By which its blocks wait for tiles: a place in :data:`~gpusched_env.scheduling.commands.POLICIES`, 0: it starts
-    behind what it waits for."""
+    """The policy by which its blocks wait for tiles: a place in :data:`~gpusched_env.scheduling.commands.POLICIES`, 0:
+    it starts behind what it waits for."""
     POSTS = enum.auto()
-    """By which blocks of a consumer wait for its tiles; 0: none does."""
+    """The policy by which blocks of a consumer wait for its tiles; 0: none does."""
     FORMS = enum.auto()
     """How many forms ``Reshape`` may give it now, the first ones of ``Knowledge.kernels[identity].forms``; 0 where its
     kernel has none, it was launched or given one before, its tiles are synchronised with another's, or it passes a
     window."""
     FORM1_US = enum.auto()
-    """Profiled mean duration alone in the first of these; NaN if it was never measured, 0 if there is no such form."""
+    """Profiled mean duration alone in the first form; NaN if it was never measured, 0 if there is no such form."""
     FORM1_ROWS = enum.auto()
-    """Of the grid of that, as tiles; likewise, as are those below."""
+    """Rows of the grid of the first form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM1_COLUMNS = enum.auto()
-    """Of that grid."""
+    """Columns of the grid of the first form, as tiles."""
     FORM1_SLICES = enum.auto()
-    """That share the work of a tile of that."""
+    """Slices that share the work of a tile of the first form."""
     FORM1_PER_SM = enum.auto()
-    """Blocks of that which an empty SM holds."""
+    """Blocks of the first form that an empty SM holds."""
     FORM2_US = enum.auto()
-    """Profiled mean duration alone in the second of these; NaN if it was never measured, 0 if there is no such form."""
+    """Profiled mean duration alone in the second form; NaN if it was never measured, 0 if there is no such form."""
     FORM2_ROWS = enum.auto()
-    """Of the grid of that, as tiles; likewise, as are those below."""
+    """Rows of the grid of the second form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM2_COLUMNS = enum.auto()
-    """Of that grid."""
+    """Columns of the grid of the second form, as tiles."""
     FORM2_SLICES = enum.auto()
-    """That share the work of a tile of that."""
+    """Slices that share the work of a tile of the second form."""
     FORM2_PER_SM = enum.auto()
-    """Blocks of that which an empty SM holds."""
+    """Blocks of the second form that an empty SM holds."""
     FORM3_US = enum.auto()
-    """Profiled mean duration alone in the third of these; NaN if it was never measured, 0 if there is no such form."""
+    """Profiled mean duration alone in the third form; NaN if it was never measured, 0 if there is no such form."""
     FORM3_ROWS = enum.auto()
-    """Of the grid of that, as tiles; likewise, as are those below."""
+    """Rows of the grid of the third form, as tiles; 0 if there is no such form, as in the columns below."""
     FORM3_COLUMNS = enum.auto()
-    """Of that grid."""
+    """Columns of the grid of the third form, as tiles."""
     FORM3_SLICES = enum.auto()
-    """That share the work of a tile of that."""
+    """Slices that share the work of a tile of the third form."""
     FORM3_PER_SM = enum.auto()
-    """Blocks of that which an empty SM holds."""
+    """Blocks of the third form that an empty SM holds."""
 
 
 FORM_COLUMNS: Final = tuple(
     tuple(PendingColumn[f"FORM{form}_{name}"] for name in ("US", "ROWS", "COLUMNS", "SLICES", "PER_SM"))
     for form in range(1, MOST_FORMS + 1)
 )
-"""By form: duration, rows, columns, slices, blocks an SM."""
+"""Columns of each form: duration, rows, columns, slices, blocks an SM."""
 
 
 class RunningColumn(enum.IntEnum):
@@ -179,7 +179,7 @@ class RunningColumn(enum.IntEnum):
     IDENTITY = enum.auto()
     """Row of ``Knowledge.kernels``."""
     PRIORITY = enum.auto()
-    """Tenant's urgency."""
+    """Urgency of its tenant."""
     STREAM_PRIORITY = enum.auto()
     """Stream priority it was launched with (0 or negative)."""
     STARTED = enum.auto()
@@ -191,7 +191,7 @@ class RunningColumn(enum.IntEnum):
     STARTED_US = enum.auto()
     """Start of its first block since it was last launched; ``inf`` before."""
     ELAPSED_US = enum.auto()
-    """Time since then, and what it ran before that if a preemption kept its progress; 0 after a reset."""
+    """Time since ``started_us``, and what it ran before that if a preemption kept its progress; 0 after a reset."""
     BLOCKS = enum.auto()
     """Blocks of the grid."""
     BLOCKS_WAITING = enum.auto()
@@ -219,9 +219,9 @@ class RunningColumn(enum.IntEnum):
     PARENT = enum.auto()
     """Id of the launch that launched it from the device; -1: its host did."""
     POLICY = enum.auto()
-    """By which its blocks wait for tiles, as of pending launches."""
+    """The policy by which its blocks wait for tiles, as of pending launches."""
     POSTS = enum.auto()
-    """By which blocks of a consumer wait for its tiles, likewise."""
+    """The policy by which blocks of a consumer wait for its tiles, as of pending launches."""
 
 
 class TenantColumn(enum.IntEnum):
@@ -230,7 +230,7 @@ class TenantColumn(enum.IntEnum):
     PRIORITY = 0
     """Urgency, 0 is the most urgent."""
     WEIGHT = enum.auto()
-    """Of its jobs in the cost."""
+    """Weight of its jobs in the cost."""
     SLO_US = enum.auto()
     """Service objective for the turnaround of a job; ``inf`` without one."""
     ALONE_US = enum.auto()
@@ -255,11 +255,11 @@ class TenantColumn(enum.IntEnum):
     LAST_TURNAROUND_US = enum.auto()
     """Turnaround of the last completed job, or time to the latest first token of a serving engine; 0 before."""
     MEAN_TURNAROUND_US = enum.auto()
-    """Exponential mean (weight 1/8 for the newest) of these; 0 before."""
+    """Exponential mean (weight 1/8 for the newest) of ``last_turnaround_us``; 0 before."""
     PARTITION_FIRST = enum.auto()
     """First SM of the partition that its launches get, in placement order."""
     PARTITION_SMS = enum.auto()
-    """SMs of that partition; all of the GPU where none was set."""
+    """SMs of the partition that its launches get; all of the GPU where none was set."""
     LAST_END_US = enum.auto()
     """When the tenant's last kernel or copy to finish did so; 0 before."""
     LAUNCHED_LEFT_US = enum.auto()
@@ -272,7 +272,7 @@ class TenantColumn(enum.IntEnum):
     OLDEST_REJECTABLE = enum.auto()
     """Number of its oldest job that ``Reject`` may name now; -1: none."""
     NEWEST_REJECTABLE = enum.auto()
-    """Number of its newest one; -1: none."""
+    """Number of its newest job that ``Reject`` may name now; -1: none."""
     PAUSE_US = enum.auto()
     """How long its host sleeps before it begins a job; 0 where it was not throttled."""
     THROTTLABLE = enum.auto()
@@ -285,9 +285,9 @@ class JobColumn(enum.IntEnum):
     TENANT = 0
     """Row of the tenant table."""
     JOB = enum.auto()
-    """Number, from 0."""
+    """Job number of the tenant, from 0."""
     ARRIVED_US = enum.auto()
-    """When it arrived."""
+    """When the job arrived."""
     DEADLINE_US = enum.auto()
     """When it exceeds the tenant's SLO; ``inf`` without one, and behind the first token of an engine's request."""
     STARTED_US = enum.auto()
@@ -376,13 +376,13 @@ class View:
     pending: ViewTable
     """Columns :class:`PendingColumn`; at most the scenario's look-ahead for each tenant."""
     running: ViewTable
-    """Columns :class:`RunningColumn`."""
+    """Launched, unfinished kernels and graphs; columns :class:`RunningColumn`."""
     tenants: ViewTable
-    """Columns :class:`TenantColumn`."""
+    """Tenants; columns :class:`TenantColumn`."""
     jobs: ViewTable
-    """Columns :class:`JobColumn`."""
+    """Jobs; columns :class:`JobColumn`."""
     dependencies: ViewTable
-    """Columns :class:`DependencyColumn`."""
+    """Dependencies; columns :class:`DependencyColumn`."""
     sms: int
     """SMs of the GPU."""
     busy_sms: int
@@ -394,7 +394,7 @@ class View:
     horizon_us: float
     """The episode ends here at the latest."""
     cores: ViewTable = field(default_factory=no_cores)
-    """Columns :class:`~gpusched_env.scheduling.cores.CoreColumn`."""
+    """CPU cores; columns :class:`~gpusched_env.scheduling.cores.CoreColumn`."""
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(getattr(self, name))} {name}" for name in ("pending", "running", "tenants", "jobs"))

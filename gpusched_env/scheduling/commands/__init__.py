@@ -39,7 +39,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     SetBudget,
     Wait,
 )
-"""By code: that of the timeline, and of compiled code. ``Wait`` is last and in no timeline."""
+"""Kinds of commands by code: that of the timeline, and of compiled code. ``Wait`` is last and in no timeline."""
 CODES: Final[dict[type[Command], int]] = {command: code for code, command in enumerate(COMMANDS)}
 LAUNCH: Final = CODES[Launch]
 PREEMPT: Final = CODES[Preempt]

@@ -24,7 +24,7 @@ class AnyCommand:
     __slots__ = ()
 
     NAME: ClassVar[str]
-    """In scenarios."""
+    """The command's name in scenarios."""
     VERB: ClassVar[str]
     """What it does, for films and traces."""
     ONCE: ClassVar[bool] = False

@@ -21,7 +21,7 @@ from gpusched_env.workload.memory import conflict
 PRIORITY_OF_STREAM: Final = 1
 """The number ``priority`` of a launch at that of its stream (stream priorities are 0 and below)."""
 OWN_STREAM: Final = -1
-"""The number ``stream`` of a launch into its own."""
+"""The number ``stream`` of a launch into its own stream."""
 
 
 @dataclass(frozen=True, slots=True)

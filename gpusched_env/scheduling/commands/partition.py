@@ -84,7 +84,7 @@ class SetPartition(AnyCommand):
     tenant: int
     """Row of ``view.tenants``."""
     partition: Partition | None
-    """``None``: the whole GPU."""
+    """The SMs for the tenant's kernels; ``None``: the whole GPU."""
 
     def numbers(self) -> tuple[int, ...]:
         return self.tenant, *sms_of(self.partition)

@@ -21,7 +21,7 @@ PreemptionMode = Literal["drain", "save", "reset"]
 memory and continue later; ``reset``: running blocks are killed and the kernel starts over
 (idempotent kernels only)."""
 MODES: Final[tuple[PreemptionMode, ...]] = ("drain", "save", "reset")
-"""By code."""
+"""Modes of preemption, by code."""
 
 
 @procedure

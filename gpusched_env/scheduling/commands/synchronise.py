@@ -47,10 +47,10 @@ class Synchronise(AnyCommand):
     consumer: int
     """Launch id: ``view.pending.id``."""
     policy: TilePolicy
-    """For which posts its blocks wait."""
+    """The posts that its blocks wait for."""
     order: TileOrder = "native"
-    """In which order blocks of both kernels take their tiles: ``native`` as the GPU hands them out; the others from a
-    counter: ``row-major`` likewise; ``grouped``, where the consumer reads several matrices side by side: those of the
+    """The order in which blocks of both kernels take their tiles: ``native`` as the GPU hands them out; the others from
+    a counter: ``row-major`` likewise; ``grouped``, where the consumer reads several matrices side by side: those of the
     producer's tiles that it reads together one after the other; ``column-major``: rows fastest. A kernel in two pairs
     has the order that it was given last."""
     wait_kernel: bool = False

@@ -17,7 +17,7 @@ from gpusched_env.scheduling.view import TenantColumn
 from gpusched_env.workload.host import client
 
 MOST_PAUSE_US: Final = 3.6e9
-"""An hour: what a host may be told to sleep at most, so that sums of times stay whole numbers."""
+"""Longest pause that a host may be told to sleep, an hour, so that sums of times stay whole numbers."""
 
 
 @procedure
@@ -52,7 +52,7 @@ class Throttle(AnyCommand):
     tenant: int
     """Row of ``view.tenants``."""
     pause_us: float
-    """Of its host, before each job; 0: none."""
+    """Pause of the tenant's host before each job; 0: none."""
 
     def numbers(self) -> tuple[int, ...]:
         return self.tenant, to_ps(self.pause_us)

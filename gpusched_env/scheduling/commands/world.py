@@ -55,7 +55,7 @@ def on_gpu(w: Any, launch: Any) -> Any:
 
 
 def preemption_of(w: Any, launch: Any) -> Any:
-    """Of a launch on the GPU: ``preempting`` (0 or 1), and when that was last commanded (``preempted_ps``)."""
+    """Fields of a launch on the GPU: ``preempting`` (0 or 1), and when that was last commanded (``preempted_ps``)."""
     return launch
 
 
