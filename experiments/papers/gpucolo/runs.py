@@ -38,7 +38,7 @@ SETTLED_S: Final = 2.0
 RECORDED: Final = {"inference": ("resnet50_infer_b32", 16.219), "training": ("resnet50_train_b32", 57.922)}
 """Recorded on an H100, and how long an iteration takes on an RTX 3090, in milliseconds."""
 KNOB_BATCH_MS, KNOB_STEP_MS, KNOB_BLOCK_US, KNOB_DRAM = 4.7, 200.0, 1500.0, 0.3
-"""Values for Fig. 4: a batch alone, an iteration alone (published), and the generated training kernels: how long a block
+"""Values of Fig. 4: a batch alone, an iteration alone (published), and the generated training kernels: how long a block
 takes, and the share of the bandwidth that they use. The first is set such that the row of MPS ends as published, the
 third such that it begins so; no other row is looked at for that."""
 FIG4: Final = {
