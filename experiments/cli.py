@@ -28,7 +28,7 @@ from gpusched_env.experiments.commands.train import register_sweep, register_tra
 from gpusched_env.scenarios.games import load_room, places_of
 
 ADDRESS_SPACE_BYTES = 1 << 30
-"""With less, the libraries below (BLAS, Arrow, LLVM) wait forever or crash before anything can be said."""
+"""The least address space: with less, BLAS, Arrow and LLVM wait forever or crash before anything can be said."""
 
 EXIT_INPUT = 2
 EXIT_DEADLOCK = 3

@@ -88,7 +88,7 @@ def run_episode(
 
 Record = Literal["jobs", "kernels", "blocks"]
 QUICK_US = 100_000.0
-"""So much simulated time altogether, a second of work, is simulated here: worker processes take longer to start."""
+"""Simulated time in all, a second of work, up to which episodes run here: worker processes take longer to start."""
 
 
 Schedulers = str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None
@@ -208,7 +208,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Episodes:
-    """Those of a comparison."""
+    """The episodes of a comparison."""
 
     sources: dict[str, SchedulerSource]
     seeds: list[int]

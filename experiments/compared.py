@@ -81,7 +81,7 @@ class ComparedRuns:
     window_us: tuple[float, float] | None = None
     """The stretch of the first seed that was also run at block detail."""
     block_runs: dict[str, Run] = field(default_factory=dict)
-    """By scheduler: the first seed up to the end of the window, at block detail."""
+    """Runs of the first seed up to the end of the window, at block detail, by scheduler."""
     clairvoyant: frozenset[str] = frozenset()
     """Schedulers that were told the truth."""
     own_workloads: dict[str, bytes] = field(default_factory=dict)
@@ -226,7 +226,7 @@ class ComparedRuns:
         return self.tenants.index(tenant)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is found anew."""
+        """The state to pickle, without what is found anew."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_interval", "groups")}
 
     def _known(self, scheduler: str) -> str:
@@ -251,7 +251,7 @@ class ComparedRuns:
 
 
 DIFFERENCE = "cost_difference"
-"""Of the mean cost from that of the first scheduler, relative."""
+"""Name of the column of relative differences of a cost from the first scheduler's."""
 
 
 def frame_of_episodes(comparison: ComparedRuns) -> DataFrame:
@@ -318,7 +318,7 @@ def frame_of_kernels(comparison: ComparedRuns) -> DataFrame:
 
 
 def _same_as(comparison: ComparedRuns) -> dict[str, str]:
-    """By scheduler, the first of those that came to the same."""
+    """For each scheduler, the first of those that came to the same."""
     return {name: group[0] for group in comparison.groups for name in group}
 
 

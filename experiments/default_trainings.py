@@ -33,7 +33,7 @@ from gpusched_env.scenarios.scenario import scenario_names
 
 SUMMARY = "summary.json"
 GRACE_S = 10.0
-"""For a training that is told to stop."""
+"""Time that a training has to end once it is told to stop."""
 
 
 class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +48,10 @@ class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
     best: float
     """The same of the best policy so far."""
     best_after: int
-    """Decisions of the training."""
+    """Decisions of the training up to its best policy."""
     decisions: int
     complete: bool
-    """Or ended by the limit."""
+    """Whether the training has ended by itself, not by the limit."""
     made: Fingerprints = Fingerprints()
     """Hashes of what made the training."""
 

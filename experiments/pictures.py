@@ -53,7 +53,7 @@ SHOTS = {
     "ServingLanguageModel": Shot("pass-through", 64.0, frames=24, from_ms=56.0),
     "Toy": Shot("sjf", 0.52),
 }
-"""By scenario."""
+"""Shots by scenario."""
 
 
 def shoot(name: str, shot: Shot, path: Path) -> None:

@@ -126,7 +126,7 @@ def run_training(config: Training, out: Path, *, baselines: str, resume: bool, t
 
 
 def _made(config: Training, out: Path) -> Fingerprints:
-    """Of a training that may go on: nothing is known of one that went on with other sources."""
+    """The fingerprints of a training that may go on: nothing is known of one that went on with other sources."""
     now = made_by_training(config)
     if not (out / CONFIG).is_file() or (before := made_by(out)) == msgspec.to_builtins(now):
         return now

@@ -93,7 +93,7 @@ SMS = 132
 BLOCK_US = 20.0
 """About the time of a block alone on an SM."""
 THREADS = (256, 128)
-"""Of a block, of the two kernels."""
+"""Threads of a block, of the first and of the second kernel."""
 KERNELS_A_JOB = 20
 
 

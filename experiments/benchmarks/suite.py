@@ -101,7 +101,7 @@ class GameBenchmarks:
 
     measurements: Callable[[BenchmarkSizes], dict[str, Measurement]]
     rows: Callable[[Callable[[str], float], Callable[[str, str], float]], list[Row]]
-    """Of how many a second of a measurement there are, and of how many times as fast one is as another."""
+    """Figures, made from how many a second of a measurement there are and how many times as fast one is as another."""
 
 
 def measure(sizes: BenchmarkSizes, on_progress: Callable[[int, float], None] = lambda done, share: None) -> Timings:
@@ -161,7 +161,7 @@ def _games(sizes: BenchmarkSizes) -> dict[str, Measurement]:
 
 
 def _benchmarks() -> list[GameBenchmarks]:
-    """Those of the games that have any."""
+    """Benchmarks of the games that have any."""
     return [load_room(place) for place in places_of("benchmarks").values()]
 
 

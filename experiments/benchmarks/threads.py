@@ -22,14 +22,14 @@ SCENARIOS = ("InferenceBesideTraining", "PriorityFill", "MultiTenantBurst")
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Of one scenario with one number of threads, medians over rounds."""
+    """The speed of one scenario with one number of threads, medians over rounds."""
 
     scenario: str
     copies: int
     threads: int
     decisions_per_s: float
     speed_up: float
-    """Over the first number of threads that was measured, in the same round."""
+    """How many times as fast it is as the first number of threads that was measured, in the same round."""
 
 
 def thread_speeds(

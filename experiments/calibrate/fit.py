@@ -97,7 +97,7 @@ class CalibrationSamples:
 
     samples: tuple[Sample, ...]
     block_gap: Gap
-    """Same stream, last block to first block."""
+    """The time from a kernel's last block to the first block of the next in the same stream."""
     event_latency: Gap
 
 

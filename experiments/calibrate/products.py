@@ -22,7 +22,7 @@ from gpusched_env.hardware.specs import load_gpu
 
 GPUS: Final = {"v100": "v100-sxm", "a100": "a100-sxm"}
 FIRST: Final = ProductCosts(20.0, 9e-7, 2e-6, 6e-5, 2.7e-6, 1.0)
-"""Where the search begins."""
+"""The costs at which the search begins."""
 ROUNDS, STARTS, MOST_ERROR = 8000, 8, 0.3
 WHERE: Final = Path(str(resources.files("gpusched_env.data"))) / "calibration" / "products.json"
 

@@ -70,7 +70,7 @@ class Calibration(JudgedResult):
             }
             for name in (*FITTED, EVENT_LATENCY, BLOCK_GAP)
         }
-        """By name; a standard error is ``None`` where it is not known."""
+        """The constants before and after, by name; a standard error is ``None`` where it is not known."""
         assert result.gpu.instructions is not None
         self.load_wait_us = result.gpu.instructions.load_wait_us
         """Kept from the start: kernels alone do not show it."""

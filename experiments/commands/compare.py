@@ -31,7 +31,7 @@ from gpusched_env.experiments.lib.options import (
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonOptions:
-    """Of a comparison."""
+    """Options of a comparison."""
 
     schedulers: Schedulers = ""
     seeds: Seeds = 5

@@ -24,7 +24,7 @@ FLEETS: Final = "Fleet"
 
 @dataclass(frozen=True, kw_only=True)
 class FuzzOptions:
-    """Of a run of the fuzzer."""
+    """Options of a run of the fuzzer."""
 
     episodes: Annotated[int, typer.Option(min=1, help="Random episodes.")] = 1000
     seed: Annotated[int, typer.Option(min=0, help="Of the fuzzer; an episode depends on it and its number only.")] = 0

@@ -27,7 +27,7 @@ from gpusched_env.experiments.lib.options import (
 
 @dataclass(frozen=True, kw_only=True)
 class RankingOptions:
-    """Of a ranking."""
+    """Options of a ranking."""
 
     schedulers: Schedulers = ""
     seeds: Seeds = 10
@@ -48,7 +48,7 @@ class RankingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions:
-    """Of a replay."""
+    """Options of a replay."""
 
     seeds: Annotated[
         int | None,

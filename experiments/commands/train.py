@@ -136,7 +136,7 @@ def train_command(
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions:
-    """Of a sweep."""
+    """Options of a sweep."""
 
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 20
     timesteps: Annotated[int, typer.Option(min=1, help="Decisions of each trial.")] = 300_000

@@ -105,9 +105,9 @@ class Case(Stored, frozen=True, kw_only=True):
 
     scenario: Scenario
     gpu: GpuSpec | None = None
-    """In place of the one that the scenario names."""
+    """The GPU in place of the one that the scenario names."""
     workloads: dict[str, Workload] = msgspec.field(default_factory=dict)
-    """Those of the scenario's tenants that are not shipped ones."""
+    """The workloads of the scenario's tenants that are not shipped ones."""
     spreads: tuple[Spread, ...] = ()
     """Relative deviations of work between the blocks of a kernel, of one kernel of the problem after the other, counted
     round; recordings have none."""
@@ -118,7 +118,7 @@ class Case(Stored, frozen=True, kw_only=True):
     masks: tuple[Sms | None, ...] = ()
     """SMs of streams of the scheduler's own, instead of those that the scenario has; ``None``: its tenant's."""
     seed: int = 0
-    """Of the episode."""
+    """The seed of the episode."""
     player: Player
     env: EnvOptions | None = None
     record: Detail = "jobs"

@@ -52,9 +52,9 @@ TABLES: dict[str, type[enum.IntEnum]] = {
     "cores": CoreColumn,
     "dependencies": DependencyColumn,
 }
-"""Of a view."""
+"""The tables of a view, and their columns."""
 TIMELINES = ("jobs", "rejections", "requests", "kernels", "decisions", "copies", "turns", "blocks")
-"""Of a timeline: tables whose rows must be the same."""
+"""The tables of a timeline whose rows must be the same."""
 
 
 class Differs(Exception):

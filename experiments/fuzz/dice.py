@@ -196,7 +196,7 @@ def with_cold_kernels(dice: Dice, workload: Workload, gpu: GpuSpec) -> Workload:
 
 
 def random_trace(dice: Dice, gap_us: float) -> Trace:
-    """Up to thirty recorded times, some at once, some ``gap_us`` apart."""
+    """A trace of up to thirty recorded times, some at once, some ``gap_us`` apart."""
     gaps_us = [dice.pick((0.0, gap_us, gap_us * dice.number(0.1, 3.0))) for _ in range(dice.integer(1, 30))]
     times_us = tuple(itertools.accumulate(gaps_us))
     return Trace(

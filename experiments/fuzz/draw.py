@@ -72,12 +72,12 @@ MOST_WAVES = 10_000
 """Waves of an episode whose blocks are recorded (recorded waves are not jumped over)."""
 MOST_TENANTS = 40
 EVEN_WAVES = 0.4
-"""Of episodes whose kernels of several waves fill SMs evenly."""
+"""Share of episodes whose kernels of several waves fill SMs evenly."""
 MODES: tuple[PreemptionName, ...] = ("drain", "save", "reset", "save-part")
 RECORDED_GPUS = ("h100-sxm", "h200-sxm", "a100-sxm")
 """Large enough for the recorded workloads."""
 FOREIGN_GPUS = ("h100-sxm", "rtx-3090", "v100-sxm", "tx2")
-"""Where some workloads were recorded that run on another GPU."""
+"""GPUs that some workloads were recorded on which run on another one."""
 
 
 def draw_case(seed: int, episode: int) -> Case:
@@ -162,7 +162,7 @@ class _Machine:
 
     name: str
     gpu: GpuSpec | None
-    """Of the case itself; ``None``: the shipped one of this name."""
+    """The GPU of the case itself; ``None``: the shipped one of this name."""
     spec: GpuSpec
     workloads: dict[str, Workload]
     own: bool = True

@@ -199,7 +199,7 @@ class _Duel:
         return episode_metrics(Episode(self.problem, self.case.seed, *end, decisions=0, wall_s=0.0)).as_dict()
 
     def _play_again(self, deadlock: bool) -> None:
-        """From the snapshots on, the same commands lead to the same end, to the last bit."""
+        """Check that the same commands from the snapshots on lead to the same end, to the last bit."""
         plan = self.case.snapshot
         assert plan is not None
         self.outcome.features.add("back to a snapshot")

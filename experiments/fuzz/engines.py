@@ -27,7 +27,7 @@ ENGINES = 0.2
 LONGEST = 12
 """Tokens of a prompt, and of an answer."""
 MOST_REQUESTS = 60
-"""Of an engine, about, within the horizon."""
+"""Requests of an engine within the horizon, about, at most."""
 LONGER = (1.0, 4.0, 15.0)
 """Horizon of some of these cases in place of others': a request is many steps."""
 SHORT = 0.6

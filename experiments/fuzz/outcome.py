@@ -20,7 +20,7 @@ from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
 
 DECISIONS = tuple(f"{command.NAME} commands" for command in COMMANDS if command is not Wait)
-"""By code in the timeline."""
+"""Features for the decisions in a timeline, by code."""
 
 
 @dataclass

@@ -32,7 +32,7 @@ class Fuzzing:
     """A kind of cases, and the kind of devices that they are played on."""
 
     new_device: Callable[[Any], Any]
-    """From a name or factory."""
+    """Makes a device from a name or factory."""
     draw: Callable[[int, int], Any]
     """The case of a seed and an episode."""
     play: Callable[[Any, Any, Any], Outcome]
@@ -50,18 +50,18 @@ class FuzzTally:
     """Sums over episodes."""
 
     device: DeviceSource
-    """Under test."""
+    """The device under test."""
     against: DeviceSource
-    """Trusted."""
+    """The trusted device."""
     seed: int
     episodes: int = 0
-    """Finished."""
+    """Episodes that have finished."""
     counts: Counter[str] = field(default_factory=Counter)
     """Commands, kernels, blocks."""
     features: Counter[str] = field(default_factory=Counter)
     """Episodes with each feature."""
     differences: dict[int, Difference] = field(default_factory=dict)
-    """By episode."""
+    """The first difference of each episode that has one."""
     wall_s: float = 0.0
     interrupted: bool = False
     broken: str = ""

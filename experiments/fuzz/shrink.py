@@ -1,4 +1,4 @@
-"""From a case on which two devices differ to a simpler one on which they still do, in the same way."""
+"""A case on which two devices differ becomes a simpler one on which they still do, in the same way."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NUMBERS = (
 TOY: dict[str, Any] = msgspec.to_builtins(load_gpu("toy-4sm"))
 """The GPU that problems are solved by hand on."""
 CHILDREN = Op.__struct_fields__.index("children")
-"""Where they are in an operation."""
+"""The place of an operation's children among its fields."""
 
 
 class Shrinker(TreeShrinker[Case]):
@@ -139,7 +139,7 @@ def _arrivals(tenant: Any) -> Iterator[Any]:
 
 
 def _less_memory(segments: Any) -> Iterator[Any]:
-    """None at all, or a segment less."""
+    """The ways to have less memory: no segment at all, or one less."""
     if segments != []:
         yield []
     for place in range(len(segments or ())):
@@ -183,7 +183,7 @@ def touches_memory(tree: dict[str, Any]) -> bool:
 
 
 def without_unused(tree: dict[str, Any]) -> dict[str, Any]:
-    """Without workloads that no tenant has, what nothing launches of them, and memory that is not checked."""
+    """A case without workloads that no tenant has, what nothing launches of them, and memory that is not checked."""
     used = {tenant["workload"] for tenant in tree["scenario"]["tenants"]}
     workloads = {name: workload for name, workload in tree["workloads"].items() if name in used}
     for name, workload in workloads.items():

@@ -35,7 +35,7 @@ class Difference(Stored, frozen=True, kw_only=True):
     """Commands given before; -1: in the episode that came first."""
     time_us: float
     expected: str
-    """On the device that is trusted."""
+    """What the trusted device showed."""
     found: str
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Counterexample(Stored, frozen=True, kw_only=True):
     device: str
     against: str
     seed: int
-    """Of the fuzzer."""
+    """The seed of the fuzzer."""
     episode: int
     difference: Difference
     repeats: bool = True
@@ -84,7 +84,7 @@ C = TypeVar("C", bound=msgspec.Struct)
 
 SECONDS = 60.0
 DEFAULTED: Final = object()
-"""In place of a value: leave it out, for its default."""
+"""Stands in place of a value that is to be left out, for its default."""
 
 
 class TreeShrinker(Generic[C]):
@@ -176,7 +176,7 @@ class TreeShrinker(Generic[C]):
 
 
 def replace_by(value: Any, _: Any) -> list[Any]:
-    """Only ``value``, whatever is there."""
+    """A single candidate, ``value``, whatever is there."""
     return [value]
 
 
@@ -228,5 +228,5 @@ def walk(tree: Any, path: TreePath = ()) -> Iterator[TreePath]:
 
 
 def places_in(tree: Any, pattern: str) -> list[TreePath]:
-    """Those whose path, with slashes, is described by the regular expression ``pattern``."""
+    """Paths in ``tree`` that, with slashes, match the regular expression ``pattern``."""
     return [path for path in walk(tree) if re.fullmatch(pattern, "/".join(map(str, path)))]

@@ -281,7 +281,7 @@ def _matches(workload: Workload) -> bool:
 CORES = 0.2
 """Share of cases in which cores share the GPU's memory."""
 MOST_PERIODS = 2000.0
-"""Of a core in an episode."""
+"""Periods of a core in an episode, at most."""
 
 
 def beside_cores(dice: Dice, case: Case, spec: GpuSpec, kernel_us: float) -> Case:

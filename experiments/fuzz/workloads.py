@@ -22,7 +22,7 @@ KINDS: tuple[KernelClass, ...] = ("compute", "memory", "mixed", "latency")
 NEVER_RECORDED = 99
 """An event that nothing records."""
 MOST_NODES = 8
-"""Of a graph."""
+"""Nodes of a graph, at most."""
 MOST_WAVES = 300
 """Waves of a grid alone, most of the time: each is several events where it cannot be jumped over."""
 SHORTEST_BLOCK_US = 0.05
@@ -135,7 +135,7 @@ class _Programs:
     streams: int = 1
     threads: int = 1
     event_weight: float = 0.0
-    """Of records and waits, where kernels have 7."""
+    """How often operations are records and waits, where kernels have 7."""
     shortest: int = 1
     """Operations that a thread has at least."""
     tiles: float = 0.0
@@ -312,17 +312,17 @@ class _Programs:
 
 
 class WorkloadSize(NamedTuple):
-    """Of a job alone, on average over variants."""
+    """The size of a job alone, on average over variants."""
 
     kernels: float
     job_us: float
-    """About how long it takes."""
+    """About how long the job takes."""
     kernel_us: float
-    """The same, by kernel."""
+    """About how long it takes, by kernel."""
     blocks: float
-    """Of a kernel, on average."""
+    """Blocks of a kernel, on average."""
     waves: int
-    """Of blocks."""
+    """Waves of blocks."""
 
 
 def size_of(workload: Workload, gpu: GpuSpec) -> WorkloadSize:

@@ -62,7 +62,7 @@ class RankedField:
     bounded: list[str] = field(default_factory=list)
     """Scenarios whose cost with every tenant alone is among the episodes."""
     remarks: dict[str, list[str]] = field(default_factory=dict)
-    """By scenario: what to know of its figures."""
+    """What to know of each scenario's figures."""
     made: Fingerprints
     """What its episodes are made by."""
 
@@ -73,9 +73,9 @@ class TunedField:
 
     grid: GameGrid
     seeds: list[int]
-    """Of each problem."""
+    """Seeds of each problem."""
     ranges: dict[str, Ranges]
-    """By scheduler; empty where there is nothing to tune."""
+    """Ranges of options by scheduler; empty where there is nothing to tune."""
     defaults: dict[str, Mapping[str, Any]]
     """Options by scheduler."""
     check: Callable[[str], object]
@@ -92,9 +92,9 @@ class GameValidation:
     problems: list[str]
     """What is played with these seeds, described: equal if the episodes are."""
     episodes: int
-    """Of each scheduler."""
+    """Number of episodes of each scheduler."""
     costs: Callable[[list[str], Progress], dict[str, list[float]]]
-    """Of every episode, by scheduler."""
+    """Finds the cost of every episode, by scheduler."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Game(Protocol):
         ...
 
     def mean(self, costs: Sequence[float]) -> float:
-        """Of the costs of several episodes."""
+        """The mean of the costs of several episodes."""
         ...
 
     def ranked(self, terms: RankingTerms) -> RankedField:
@@ -164,7 +164,7 @@ class Game(Protocol):
         ...
 
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
-        """By scenario: what a complete ranking comes to, a sentence each."""
+        """What a complete ranking comes to, a sentence each, by scenario."""
         ...
 
     def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
@@ -204,7 +204,7 @@ class Game(Protocol):
 
 
 def game_of(problem: object) -> Game:
-    """That of a game's name, or of a scenario, its name or file."""
+    """The game of its name, or of a scenario, its name or file."""
     found: Game = load_room(rooms_of(problem).game)
     return found
 

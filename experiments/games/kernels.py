@@ -64,7 +64,7 @@ class KernelGrid:
     """Scenarios, or variants of them."""
 
     problems: dict[tuple[str, str], Scenario]
-    """By scenario and variant."""
+    """The problems, by scenario and variant."""
     devices: Sequence[str] = ("compiled",)
     bounded: Sequence[str] = ()
     """Scenarios whose cost with every tenant alone is wanted too."""
@@ -144,7 +144,7 @@ class Kernels:
         return {}
 
     def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
-        """On the variants of the scenario's training set."""
+        """The search for options on the variants of the scenario's training set."""
         loaded = load_scenario(scenario)
         problems = {(loaded.name, variant.name): variant for variant in scenario_variants(loaded, "train")}
         names = honest_names(loaded.window is not None, hardware=False) if schedulers is None else schedulers
@@ -197,7 +197,7 @@ GAME: Final[Game] = Kernels()
 
 
 def _ranked_schedulers(terms: RankingTerms) -> list[str]:
-    """Those that are named, or by default those that are compared on every one of the scenarios."""
+    """The schedulers that are named, or by default those that are compared on every one of the scenarios."""
     loaded = [load_scenario(name) for name in terms.scenarios]
     asked = terms.schedulers
     given = [default_schedulers(of) if asked is None else expanded(asked, of) for of in loaded]
@@ -205,7 +205,7 @@ def _ranked_schedulers(terms: RankingTerms) -> list[str]:
 
 
 def _cautions(problems: dict[tuple[str, str], Scenario]) -> dict[str, list[str]]:
-    """By scenario, each once."""
+    """The cautions for each scenario, each once."""
     found: dict[str, list[str]] = {}
     for (name, _), variant in problems.items():
         known = found.setdefault(name, [])
@@ -214,7 +214,7 @@ def _cautions(problems: dict[tuple[str, str], Scenario]) -> dict[str, list[str]]
 
 
 def _policies(scenarios: Sequence[str | Scenario], schedulers: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Of trained schedulers, by scenario."""
+    """Hashes of trained schedulers' policies, by scenario."""
     found: dict[str, dict[str, str]] = {}
     for scenario in scenarios:
         for scheduler in filter(is_learned, schedulers):

@@ -71,7 +71,7 @@ class NamedProblems:
         return {self.game: list(self.names)}
 
     def groups(self, schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
-        """Those of one problem together, as it takes about as long to draw as to play. Seed by seed."""
+        """Episodes in groups of one problem, as it takes about as long to draw as to play; seed by seed."""
         return [
             [RankedEpisode(self.game, name, scheduler, DEVICE, seed) for scheduler in schedulers]
             for seed in seeds
@@ -83,7 +83,7 @@ class OwnGame(ABC):
     """See :class:`gpusched_env.experiments.games.game.Game`."""
 
     title: ClassVar[str]
-    """Of its schedulers, on their page."""
+    """The title of the page of its schedulers."""
     about: ClassVar[str]
     """What they decide."""
     plain_gpu: ClassVar[str]
@@ -128,7 +128,7 @@ class OwnGame(ABC):
         return math.exp(sum(map(math.log, costs)) / len(costs))
 
     def ranked(self, terms: RankingTerms) -> RankedField:
-        """On the problems of rankings, each as every seed draws it."""
+        """The ranking on the game's ranked problems, each as every seed draws it."""
         name, asked = self.named.game, (terms.workloads, terms.gpu, tuple(terms.settings), tuple(terms.devices))
         if len(terms.scenarios) > 1 or asked != ("own", None, (), (DEVICE,)):
             raise InputError(f"{name} is ranked by itself, as it is, on the {DEVICE} device")
@@ -141,11 +141,11 @@ class OwnGame(ABC):
         )
 
     def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
-        """On random problems."""
+        """The search for options on random problems."""
         return self.tuned_on(schedulers, list(range(first_seed, first_seed + seeds)))
 
     def tuned_on(self, schedulers: Sequence[str] | None, seeds: list[int]) -> TunedField:
-        """Whose options are searched, on the random problems that seeds draw."""
+        """What is searched of the schedulers' options, on the random problems that seeds draw."""
         by_hand = self.schedulers
         names = self.baselines(None) if schedulers is None else schedulers
         return TunedField(
@@ -166,7 +166,7 @@ class OwnGame(ABC):
 
     @abstractmethod
     def baselines(self, config: Any) -> list[str]:
-        """Also those whose options are searched unless told otherwise."""
+        """The schedulers that a training is compared with, and whose options are searched, unless told otherwise."""
 
     @abstractmethod
     def validation(self, config: Any) -> GameValidation: ...

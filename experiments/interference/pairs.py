@@ -36,7 +36,7 @@ UNSEEN: Final = (
 SHORTEST_US, ITERATIONS = 20_000.0, 10.0
 """Networks are simulated this long, or for so many iterations of the longest."""
 COMPANIES: Final = 24
-"""Of each size of :data:`SIZES`."""
+"""How many companies of each size of :data:`SIZES` there are."""
 COMPANIES_SEED: Final = 7
 SIZES: Final = (3, 4, 6)
 SCHEMA: Final = "gpusched-side-by-side/2"
@@ -93,7 +93,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = SCHEMA
     pairs: list[Speeds]
     companies: list[Speeds]
-    """Of three and more networks, all among the fitted ones or all among the unseen ones."""
+    """Speeds of three and more networks, all among the fitted ones or all among the unseen ones."""
     made: Fingerprints = Fingerprints()
     """Hashes of what they were made by."""
 
@@ -188,9 +188,9 @@ PENALTIES: Final = (10.0, 30.0, 100.0, 300.0, 1000.0)
 EXPONENTS: Final = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 FOLDS: Final = 5
 SLOWEST: Final = 1e-3
-"""Where nothing was done at all, a logarithm is taken of this."""
+"""The speed of which a logarithm is taken where nothing was done at all."""
 Demands = Mapping[tuple[str, str, str], JobDemand]
-"""By network, how it is launched, and the GPU."""
+"""Demands by network, how it is launched, and the GPU."""
 
 
 def fit(pairs: Sequence[Speeds], demands: Demands, penalty: float, fitted_to: str) -> PairModel:

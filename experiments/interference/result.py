@@ -60,7 +60,7 @@ class GroupErrors:
 
 
 def group_errors(group: str, predicted: Floats, found: Floats, naive: Floats, relative: bool = True) -> GroupErrors:
-    """Of speeds, shape ``(pairs, jobs)``; ``naive``: shape ``(jobs,)``; ``relative``: to the speeds that were found."""
+    """Errors of speeds, shape ``(pairs, jobs)``; ``naive``: shape ``(jobs,)``; ``relative``: to the speeds found."""
     scale = found if relative else np.ones_like(found)
     off, off_naive = np.abs(predicted - found) / scale, np.abs(naive - found) / scale
     return GroupErrors(
@@ -118,7 +118,7 @@ class Interference(JudgedResult):
         return group_errors(group, (1.0 + errors(self.model, pairs, demands)) * found, found, self._naive)
 
     def _companies(self, size: int, companies: Sequence[Speeds], demands: Demands) -> GroupErrors:
-        """Of several networks: the naive prediction has all behind the first as slow as the second of a pair."""
+        """Errors of several networks: the naive prediction has all behind the first as slow as the second of a pair."""
         found = np.array([one.speeds for one in companies])
         predicted = np.array(company_speeds(self.model, companies, demands))
         naive = np.array([self._naive[0], *[self._naive[1]] * (size - 1)])
@@ -178,7 +178,7 @@ class Interference(JudgedResult):
         ]
 
     def _extremes(self) -> list[dict[str, Any]]:
-        """Of pairs that hosts launch kernel by kernel on the first GPU: the smallest and the largest sums of speeds."""
+        """The smallest and the largest sums of speeds of pairs that hosts launch kernel by kernel on the first GPU."""
         of_hosts = (pair for pair in self.simulated.pairs if (pair.launch, pair.gpu) == ("host", FITTED_ON[0]))
         pairs = sorted(of_hosts, key=lambda pair: sum(pair.speeds))
         return [

@@ -31,11 +31,11 @@ class FigureSpec:
     count: bool = False
     """A number of things."""
     percentile: float | None = None
-    """Of turnarounds; a tenant's are pooled over seeds, since a tail of few jobs is hardly one."""
+    """The percentile of turnarounds; a tenant's are pooled over seeds, since a tail of few jobs is hardly one."""
     counts_undone: bool = False
     """Jobs that were rejected or left count against it: doing less makes it no better."""
     jobs: str = ""
-    """Of the whole GPU: the tenants' counts that it is the sum of."""
+    """The tenants' counts that a figure of the whole GPU is the sum of."""
 
     @property
     def heading(self) -> str:

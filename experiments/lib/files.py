@@ -45,7 +45,7 @@ Figure = Annotated[float, Meta(ge=-MOST, le=MOST)]
 Made = bytes | str | dict[str, Any] | msgspec.Struct
 """Content of a file: as it is, text, or what becomes JSON."""
 Content = Made | Callable[[], Made]
-"""Or what makes it."""
+"""Content of a file, or what makes it."""
 
 
 class HasSchema(Protocol):
@@ -80,9 +80,9 @@ class ResultFolder:
         self._asked = path
         self._overwrite, self._numbered = overwrite, numbered
         self.path = free_folder(path) if numbered else path
-        """Where results go; if numbered, settled when they are published."""
+        """The folder of the results; if numbered, settled when they are published."""
         self.staging = self.path
-        """Where to write; valid within the context."""
+        """The folder to write to; valid within the context."""
         self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> ResultFolder:
@@ -224,7 +224,7 @@ def _passed_on(path: Path) -> Iterator[Path]:
 
 
 def _resolved(path: Path, option: str) -> Path:
-    """Where a path leads.
+    """The file or folder that a path leads to.
 
     Raises:
         InputError: nowhere, its links lead back to themselves.

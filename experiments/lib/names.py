@@ -122,7 +122,7 @@ def new_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -> 
 
 
 def _check_referred(made: Any, reference: str, role: str, methods: Sequence[str]) -> None:
-    """Of what a name leads to, only what can be a scheduler or a device is called: not ``os:system``.
+    """Check what a name leads to: only what can be a scheduler or a device is called, not ``os:system``.
 
     Raises:
         InputError: it is neither a class with the methods, nor such an object, nor a function in one's own file.

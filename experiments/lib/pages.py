@@ -175,7 +175,7 @@ PANEL_IN: Final = (7.5, 1.9)
 
 
 def bars_svg(panels: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]], unit: str = "speed-up") -> bytes:
-    """As SVG; equal figures give equal bytes.
+    """Bars of our figures beside the published ones, as SVG; equal figures give equal bytes.
 
     Args:
         panels: by title, our figures and the published ones, by case.

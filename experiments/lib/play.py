@@ -132,7 +132,7 @@ def run_task(task: EpisodeTask) -> Run:
 
 
 MOST_SEEDS = 1_000_000
-"""Of one comparison."""
+"""Seeds of one comparison, at most."""
 LAST_SEED = 2**63 - 1
 """Tables of results hold no larger number."""
 

@@ -39,7 +39,7 @@ def measurements(name: str, gpu: str = "h100") -> list[dict[str, Any]]:
 
 
 def recorded_turns(name: str) -> dict[tuple[str, ...], list[tuple[float, float]]]:
-    """By pairs of workloads that ran as time-sliced processes: mean times of an iteration, each together and alone.
+    """Mean times of an iteration, together and alone, by pairs of workloads that ran as time-sliced processes.
 
     ``name``: of a measurement file.
     """
@@ -97,11 +97,11 @@ class RequestFigures:
     variation: float = math.nan
     """Standard deviation of the turnarounds over their mean."""
     waiting_us: float = math.nan
-    """Per request: time that its kernels were next in their stream before their first block started."""
+    """Time per request that its kernels were next in their stream before their first block started."""
     lengthening_us: float = math.nan
-    """Per request: time that its kernels ran longer than alone."""
+    """Time per request that its kernels ran longer than alone."""
     kernels: float = math.nan
-    """Per request."""
+    """Kernels per request."""
 
 
 def requests_of(episode: Episode, tenant: int) -> dict[str, Any]:
@@ -171,9 +171,9 @@ class TimeSliced:
     """Workloads of a pair in it."""
     horizon_us: float = math.inf
     first_us: float | None = None
-    """It ends when the first network has run as many iterations as take this long alone."""
+    """The episode ends when the first network has run as many iterations as take this long alone; ``None``: never."""
     skip: int = 0
-    """So many first iterations do not count."""
+    """The number of first iterations that do not count."""
 
     def run(self, device: str) -> Turns:
         recorded_us, alone_us = zip(*recorded_turns(self.recording)[self.networks], strict=True)
@@ -199,7 +199,7 @@ class GraphPairs:
     networks: tuple[str, ...]
     """Workloads; urgency falls along them."""
     mode: str = "streams"
-    """Of :data:`SCHEDULERS`."""
+    """The recorded mode of sharing, one of :data:`SCHEDULERS`."""
     gpu: str = RECORDED_ON
     horizon_us: float | None = None
     """How long to simulate; by default :data:`HORIZON_US` or more."""

@@ -24,7 +24,7 @@ RESAMPLES = 2000
 """Bootstrap draws behind every interval."""
 METHOD = "percentile bootstrap over seeds"
 FEW_SEEDS = 5
-"""Below so many seeds, an interval says little: percentiles of the draws are then too narrow by a third or more."""
+"""Seeds below which an interval says little: percentiles of the draws are then too narrow by a third or more."""
 _RNG_SEED = 20080601
 """Own seed, so that intervals depend on nothing but the values."""
 
@@ -34,7 +34,7 @@ class Interval:
     """A figure with its confidence interval."""
 
     mean: float
-    """Or another figure; NaN without a value."""
+    """The mean, or another figure; NaN without a value."""
     low: float | None
     high: float | None
     """``None`` with fewer than two values: one episode says nothing about the spread."""
@@ -49,7 +49,7 @@ class Interval:
         return max(self.mean - self.low, self.high - self.mean)
 
     def __str__(self) -> str:
-        """Without bounds where the seeds do not differ."""
+        """The figure with its bounds, or alone where the seeds do not differ."""
         alone = Interval(self.mean, None, None, self.seeds)
         shown = [None if bound is None else f"{bound:.4g}" for bound in (self.mean, self.low, self.high)]
         return (alone if len(set(shown)) == 1 else self).text("{:.4g}")
@@ -125,11 +125,11 @@ class RankStanding:
 
     scheduler: str
     mean: Interval
-    """Of the cost."""
+    """The mean of the cost."""
     iqm: Interval
     """Interquartile mean of the cost: without the best and the worst quarter of the episodes."""
     rank: Interval
-    """By mean cost, 1 is best; ``mean`` is the rank itself."""
+    """The rank by mean cost, 1 is best; ``mean`` is the rank itself."""
     against: Interval
     """Relative difference of the mean cost from the reference scheduler's, on the same episodes."""
     improvement: Interval

@@ -38,7 +38,7 @@ def as_text(shown: Any) -> str:
 
 
 def columns() -> tuple[ProgressColumn, ...]:
-    """Of a progress bar: what is under way, how far, since when, how long still."""
+    """The columns of a progress bar: what is under way, how far, since when, how long still."""
     return (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LEARNED = "learned"
 """The shipped agent; with a colon and a path behind it, the agent of a file."""
 TRUST = "(trust=true)"
-"""Behind the path of a ``.zip`` whose code may run."""
+"""The mark behind the path of a ``.zip`` whose code may run."""
 
 
 def is_learned(source: Any) -> TypeGuard[str]:
@@ -141,7 +141,7 @@ def legend(names: Iterable[str], clairvoyant: Collection[str]) -> str:
 
 
 def _shortened(name: str, depth: int) -> str:
-    """With so many parts of the path in it, if there is one."""
+    """A scheduler's name with so many parts of the path in it, if there is one."""
     if name.startswith(f"{LEARNED}:"):
         parts = Path(name.removeprefix(f"{LEARNED}:").removesuffix(TRUST)).parts
         parts = parts[:-1] if len(parts) > 1 and parts[-1] in (EXPORTED, BEST) else parts

@@ -64,7 +64,7 @@ class Target:
     """``inf``: there is no upper end."""
     ours: float
     slack: float = 0.0
-    """By how much it may lie outside."""
+    """The distance by which the figure may lie outside the range."""
     note: str = ""
     published: str = NONE
     """What the paper has there."""
@@ -108,7 +108,7 @@ class Finding:
     observation: str
     claim: str
     holds: bool | None
-    """In the paper's own setting; ``None``: not scored, or undecided."""
+    """Whether the claim holds in the paper's own setting; ``None``: not scored, or undecided."""
     evidence: str
     agree: int
     """Settings in which it holds, of ``settings``."""
@@ -129,11 +129,11 @@ class Claim(Generic[T]):
     observation: str
     text: str
     judge: Callable[[T], tuple[bool, str]] | None
-    """Of what was found in a setting: the verdict, and its evidence. ``None``: not scored, as ``note`` explains."""
+    """Gives the verdict and its evidence from what a setting showed. ``None``: not scored, as ``note`` explains."""
     note: str = ""
 
     def judged(self, found: Mapping[Any, T], own: Any, repeated: Sequence[T] = ()) -> Finding:
-        """In every setting of ``found``; what holds in the paper's ``own`` decides, unless the same setting
+        """Judge every setting of ``found``; what holds in the paper's ``own`` decides, unless the same setting
         ``repeated`` with several seeds says now one thing, now the other."""
         if self.judge is None:
             return Finding(self.observation, self.text, None, "", 0, 0, self.note)
@@ -309,7 +309,7 @@ class JudgedResult(DisplayedResult, ABC):
 
     @abstractmethod
     def tables(self) -> Sequence[Table]:
-        """Of the page, in order; some may have no rows."""
+        """The tables of the page, in order; some may have no rows."""
 
     @abstractmethod
     def as_dict(self) -> dict[str, Any]:

@@ -163,7 +163,7 @@ _seen: dict[str, tuple[Path, int]] = {}
 
 
 def _run(packed: bytes, path: tuple[str, ...], folder: Path) -> Any:
-    """In a worker: modules and files are found where the parent finds them now."""
+    """Run a task in a worker, which finds modules and files where the parent finds them now."""
     sys.path[:] = path
     os.chdir(folder)
     task, argument = pickle.loads(packed)
@@ -171,7 +171,7 @@ def _run(packed: bytes, path: tuple[str, ...], folder: Path) -> Any:
 
 
 def _begin(parent: int) -> None:
-    """In a new worker: interrupts are the parent's, and nobody waits for results once that is gone."""
+    """Set up a new worker: interrupts are the parent's, and nobody waits for results once that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 

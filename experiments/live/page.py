@@ -18,7 +18,7 @@ from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures,
 
 SHARE, TAU = "{:.1%}", "{:.2f}"
 SEPARATOR = " / "
-"""Between what was measured and what was predicted."""
+"""Stands between what was measured and what was predicted."""
 
 
 def summary(lives: Sequence[Live]) -> Table:
@@ -106,7 +106,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def _mean(episodes: Sequence[LiveEpisode], real: bool, figure: Callable[[LiveFigures], float | None]) -> float:
-    """Over those that define it."""
+    """The mean over episodes that define the figure."""
     found = [figure(episode.real if real else episode.simulated) for episode in episodes]
     given = [value for value in found if value is not None]
     return float(np.mean(given)) if given else float("nan")
@@ -218,7 +218,7 @@ def _costs(means: Sequence[float]) -> str:
 
 
 def _difference(agent: Sequence[float], other: Sequence[float]) -> str:
-    """In per cent, measured and predicted."""
+    """Differences from another scheduler in per cent, measured and predicted."""
     return " / ".join(
         f"{100.0 * (mine / theirs - 1.0):+.0f} %" if theirs else NONE for mine, theirs in zip(agent, other, strict=True)
     )

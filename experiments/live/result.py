@@ -22,7 +22,7 @@ DISTINCT_COSTS = 0.02
 
 
 class LiveFigures(msgspec.Struct, frozen=True):
-    """Of one episode, real or simulated; ``None`` where it does not define one."""
+    """The figures of one episode, real or simulated; ``None`` where it does not define one."""
 
     turnaround_us: tuple[Figure | None, ...]
     """Mean of each tenant's jobs."""
@@ -80,7 +80,7 @@ class LiveEpisode(msgspec.Struct, frozen=True):
     real: LiveFigures
     simulated: LiveFigures
     launch_us: Figure | None = None
-    """Where compiled code launches between two decisions: median real time of a launch, from when the host was free to
+    """Median real time of a launch where compiled code launches between two decisions, from when the host was free to
     when the driver had it."""
     launch_p99_us: Figure | None = None
     interval_us: Figure | None = None
@@ -92,7 +92,7 @@ class KernelFits(msgspec.Struct, frozen=True):
 
     kernels: int
     median: float
-    """Of the relative errors of durations, absolute values."""
+    """The median of the relative errors of durations, absolute values."""
     p90: float
     within: float
     """Share of kernels with an error of at most 5 %."""
@@ -109,14 +109,14 @@ class Live(msgspec.Struct, kw_only=True):
     product: str
     """Name of the GPU, as its driver says."""
     gpu: str
-    """Of the specification that simulation has."""
+    """Name of the specification that simulation has of the GPU."""
     settings: list[str] = []
     seeds: list[int]
     tenants: dict[Label, list[Label]] = {}
-    """By scenario."""
+    """Names of the tenants, by scenario."""
     fits: dict[str, KernelFits] = {}
     left_out: dict[str, dict[str, str]] = {}
-    """By scenario: schedulers that ask for what a real GPU does not do here, or failed, and why."""
+    """Schedulers that ask for what a real GPU does not do here, or failed, and why, by scenario."""
     made: Fingerprints = Fingerprints()
     """Hashes of what the episodes were made by: the simulated ones' device, ``cuda`` for the real one, schedulers, and
     scenarios with their settings."""

@@ -60,12 +60,12 @@ class TimedDecisions(CompiledDevice):
         self._mean_ps = sum(self._times_ps) // max(1, len(self._times_ps))
 
     def reset(self, problem: Problem, seed: int, *, record: Detail = "jobs", snapshots: bool = False) -> View | None:
-        """As the compiled device; the first decision is the first again."""
+        """Reset the compiled device; the first recorded time comes first again."""
         self._left = iter(self._times_ps)
         return super().reset(problem, seed, record=record, snapshots=snapshots)
 
     def apply(self, command: Command) -> None:
-        """As the compiled device; it takes effect when the recorded time is over."""
+        """Apply a command as the compiled device does; it takes effect when the recorded time is over."""
         env = self.arena.env
         begins_ps = max(int(env["busy_until_ps"]), int(env["now_ps"]))
         env["busy_until_ps"] = begins_ps + next(self._left, self._mean_ps)
@@ -95,7 +95,7 @@ class TimedIntervals:
         self.dispatcher.latencies_us = chain(self._intervals_us, repeat(float(np.mean(self._intervals_us))))
 
     def decide(self, view: View) -> Command:
-        """As the scheduler does."""
+        """The scheduler's own decision."""
         return self._scheduler.decide(view)
 
 
@@ -107,7 +107,7 @@ def timed_intervals(name: str, scenario: Scenario, intervals_us: Sequence[float]
 OTHER = {"synthetic": "library", "library": "synthetic"}
 """What stands for a kernel."""
 REAL_SHARE = 0.7
-"""Of the progress: episodes on the GPU; the others are simulated."""
+"""Share of the progress that episodes on the GPU are; the others are simulated."""
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,8 @@ class _LiveScenario:
         self.refused = live.left_out.setdefault(scenario.name, {})
         """Schedulers, and why."""
         self.durations_us: dict[int, float] = {}
-        """Of kernels whose stand-ins take another time alone than the recorded ones, by identity: the shortest ones'
-        can be no shorter. Simulation has them so, too; schedulers are told the recorded ones."""
+        """Times of kernels whose stand-ins take another time alone than the recorded ones, by identity: the shortest
+        ones' can be no shorter. Simulation has them so, too; schedulers are told the recorded ones."""
 
     def fits(self) -> KernelFits:
         """How well stand-ins are fitted; notes what they take.
@@ -210,7 +210,7 @@ class _LiveScenario:
         return _fits(self.problem, fits)
 
     def runnable(self, schedulers: Sequence[str]) -> list[str]:
-        """Those that ask for nothing that the GPU does not do here."""
+        """The schedulers that ask for nothing that the GPU does not do here."""
         found = []
         for scheduler in expanded(schedulers, self.scenario):
             try:
@@ -315,7 +315,7 @@ def _made(running: _LiveScenario, schedulers: Sequence[str]) -> Fingerprints:
 
 @contextlib.contextmanager
 def _no_collections() -> Iterator[None]:
-    """Without pauses of Python's, which can be as long as a hundred decisions."""
+    """Keep Python from collecting garbage, whose pauses can be as long as a hundred decisions."""
     gc.collect()
     gc.disable()
     try:

@@ -43,7 +43,7 @@ class CurvePoint(msgspec.Struct):
     interrupted: bool
     provenance: Provenance
     per_seed: dict[str, list[dict[str, Any]]]
-    """By scheduler: figures of every finished episode."""
+    """Figures of every finished episode, by scheduler."""
 
 
 class CurveResult(msgspec.Struct):
@@ -55,13 +55,13 @@ class CurveResult(msgspec.Struct):
     values: list[float]
     """Asked for."""
     share: float
-    """Of each tenant's jobs that must be within its objective."""
+    """Share of each tenant's jobs that must be within its objective."""
     capacity: dict[str, dict[str, Any]]
-    """By scheduler; empty if the field is no load, or no tenant has an objective."""
+    """Capacities by scheduler; empty if the field is no load, or no tenant has an objective."""
     device: str
     seeds: list[int]
     schedulers: dict[str, str]
-    """With what they are."""
+    """Schedulers with what they are."""
     clairvoyant: list[str]
     scenario: Scenario
     gpu: GpuSpec

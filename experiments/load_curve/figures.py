@@ -115,7 +115,7 @@ def _number(part: str, text: Any) -> float:
 
 
 SHARE = 0.95
-"""Of a tenant's jobs that must be within its objective."""
+"""Share of a tenant's jobs that must be within its objective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Capacity:
     """The highest value at which the objective is kept."""
 
     value: float
-    """Between two points of the grid, by linear interpolation; its end where ``where`` is not ``within``."""
+    """The value between two points of the grid, by linear interpolation; its end where ``where`` is not ``within``."""
     where: Literal["within", "above", "below", "unknown"]
     """``above``: kept at every point. ``below``: at none, not even the lowest. ``unknown``: no job's outcome is."""
 
@@ -134,7 +134,7 @@ class Capacity:
 
 
 def capacity(values: Sequence[float], attained: Sequence[float], share: float = SHARE) -> Capacity:
-    """Where ``attained`` first falls below ``share``.
+    """The value at which ``attained`` first falls below ``share``.
 
     Args:
         values: ascending.
@@ -166,21 +166,21 @@ class CurveFigures:
     """
 
     scenario: Scenario
-    """As it is without the change."""
+    """The scenario without the change."""
     axis: Axis
     share: float
-    """Of each tenant's jobs that must be within its objective for it to be kept."""
+    """Share of each tenant's jobs that must be within its objective for it to be kept."""
     comparisons: dict[float, Comparison]
-    """By value, ascending; after an interrupt some are missing, and the last one is partial."""
+    """Comparisons by value, ascending; after an interrupt some are missing, and the last one is partial."""
 
     @property
     def values(self) -> list[float]:
-        """Of the field, with at least one finished episode."""
+        """The values of the field with at least one finished episode."""
         return list(self.comparisons)
 
     @property
     def schedulers(self) -> list[str]:
-        """In the order asked for."""
+        """The schedulers with a finished episode, in the order asked for."""
         finished = {name for comparison in self.comparisons.values() for name in comparison.schedulers}
         return [name for name in self._first.descriptions if name in finished]
 
@@ -307,5 +307,5 @@ class CurveFigures:
 
 
 def _turnarounds_us(run: Run) -> Any:
-    """Of the completed jobs of all tenants, shape ``(jobs,)``."""
+    """Turnarounds of the completed jobs of all tenants, shape ``(jobs,)``."""
     return run.jobs[:, 4] - run.jobs[:, 2]

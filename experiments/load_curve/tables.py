@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MOST_COLUMNS = 8
-"""Of values: more do not fit a terminal, and the files have them all."""
+"""Columns of values, at most: more do not fit a terminal, and the files have them all."""
 
 
 def tables(curve: CurveFigures) -> list[Table]:

@@ -45,7 +45,7 @@ class Burst(Measurement, tag="burst", frozen=True, kw_only=True):
     pool: int
     warps: int
     block_warps: int
-    """Of the parent kernel."""
+    """Warps of a block of the parent kernel."""
     rounds: int
     child_blocks: int
     child_threads: int
@@ -102,7 +102,7 @@ class Input(Measurement, tag="input", frozen=True, kw_only=True):
     work: int
     """Serial iterations."""
     turns: int
-    """Of the flat kernels' warps: serial iterations that the lanes take together, one or more at once."""
+    """Turns of the flat kernels' warps: serial iterations that the lanes take together, one or more at once."""
     block: int
     threshold: int
     """The benchmark's own."""
@@ -122,9 +122,9 @@ class ApplicationTime(Measurement, tag="run", frozen=True, kw_only=True):
     launches: int
     """Child kernels, those that were refused included."""
     refused: int
-    """By a full pool: the thread looped instead; median."""
+    """Launches that a full pool refused: the thread looped instead; median."""
     share: float
-    """Of the work in threads above the threshold, 0 to 1."""
+    """Share of the work in threads above the threshold, 0 to 1."""
     median_us: float
     min_us: float
     max_us: float
@@ -196,12 +196,12 @@ DEFAULT_POOL: Final = 2048
 LARGE_POOL: Final = 1 << 18
 """More than any application here launches with one kernel."""
 LAUNCHING: Final = ("-dc", "-std=c++17", "--fmad=false")
-"""Of the compiler, where kernels launch others."""
+"""Options of the compiler where kernels launch others."""
 _PENDING_LAUNCHES: Final = 4
 """``cudaLimitDevRuntimePendingLaunchCount``."""
 _WARM_UP: Final = 2
 _HEAD_START_NS: Final = 300_000
-"""For which the GPU waits before timed work, so that the host has queued all of it."""
+"""Time that the GPU waits before timed work, so that the host has queued all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ class MeasuringGpu:
         return RepetitionTimes(*(round(float(figure(timed)), 3) for figure in (np.median, np.min, np.max)))
 
     def recording(self) -> Measurements:
-        """Without rows: what the measurements are of."""
+        """A recording without rows: what the measurements are of."""
         runtime = self.cupy.cuda.runtime
         properties = runtime.getDeviceProperties(self.cupy.cuda.Device().id)
         compiler = ".".join(map(str, self.cupy.cuda.nvrtc.getVersion()))

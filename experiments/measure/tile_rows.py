@@ -29,13 +29,13 @@ from gpusched_env.workload.dependent import TiledKernel, dependent_workload
 STREAM: Final = "stream"
 """Stream order: nothing is posted."""
 UNGUARDED: Final = "unguarded"
-"""Beside each other, and nothing waits: the control, whose consumer reads tiles that are not there."""
+"""Side by side, and nothing waits: the control, whose consumer reads tiles that are not there."""
 POLICIES: Final = {"row": laws.ROW, "tile": laws.TILE}
 
 
 @dataclass(frozen=True, eq=False)
 class TileTables:
-    """Of two products, the tiles of the first one of which are the steps of the second one's blocks."""
+    """Tables of two products, the tiles of the first one of which are the steps of the second one's blocks."""
 
     post: NDArray[np.int32]
     """(tiles,) semaphore that a tile of the producer posts."""
@@ -49,7 +49,7 @@ class TileTables:
 
     @property
     def waits(self) -> int:
-        """Of a block."""
+        """The number of waits of a block."""
         return int(self.awaited.shape[1])
 
 
@@ -98,7 +98,7 @@ class TileCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     work: Work
     tokens: int
-    """Of GPT-3's MLP: whose grids they have."""
+    """Tokens of GPT-3's MLP, whose grids the kernels have."""
     producer: tuple[int, int]
     """Rows and columns of tiles."""
     consumer: tuple[int, int]
@@ -107,7 +107,7 @@ class TileCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     per_sm: int
     """Blocks that an SM holds."""
     shorter: int = 1
-    """By which blocks that spin are shorter than those of the V100 that the grids are from."""
+    """The factor by which blocks that spin are shorter than those of the V100 that the grids are from."""
 
 
 class Timed(Measurement, frozen=True, kw_only=True):
@@ -160,7 +160,7 @@ class Predicted(Measurement, tag="prediction", frozen=True, kw_only=True):
     """The same in stream order, measured."""
     predicted_stream_us: float
     packed_us: float
-    """If no slot was ever idle."""
+    """The time if no slot was ever idle."""
 
     @property
     def measured(self) -> float:
@@ -179,7 +179,7 @@ class Predicted(Measurement, tag="prediction", frozen=True, kw_only=True):
 
     @property
     def error(self) -> float:
-        """Of the gain, points."""
+        """The error of the predicted gain, points."""
         return self.predicted - self.measured
 
 
@@ -205,12 +205,12 @@ class TileMeasurements(Measurements, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def gain(us: float, stream_us: float) -> float:
-    """By how much less a time is than that in stream order, per cent."""
+    """The percentage by which a time is less than that in stream order."""
     return 100.0 * (1.0 - us / stream_us)
 
 
 def times(took: RepetitionTimes) -> dict[str, float]:
-    """As fields of a row."""
+    """Times as fields of a row."""
     return {"median_us": took.median_us, "min_us": took.min_us, "max_us": took.max_us}
 
 
@@ -228,7 +228,7 @@ PAIR = "pair"
 
 
 def predictions(rows: Sequence[TileRow], gpu: GpuSpec, device: str = "compiled") -> Iterator[Predicted]:
-    """Of every case whose kernels were measured alone, together in stream order, and by a policy.
+    """Predictions of every case whose kernels were measured alone, together in stream order, and by a policy.
 
     Args:
         rows: measured.

@@ -39,18 +39,18 @@ THREADS: Final = 256
 SIDE: Final = 128
 """Elements of a tile, either way."""
 DEPTH_OF_FIRST: Final = 2
-"""Of the first product, in the second one's: GPT-3's hidden columns on one of eight GPUs are half of its columns."""
+"""Depth of the first product, in the second one's: GPT-3's hidden columns on one of eight GPUs are half its columns."""
 SHARED: Final = {1: 120 * 1024, 2: 100 * 1024}
 """Bytes of shared memory of a block, by how many are to share an SM (of 227 KB)."""
 WHOLE_SM: Final = 200 * 1024
-"""Of a block beside which none of these fits."""
+"""Shared memory of a block beside which none of these fits, bytes."""
 MOST_SHARED: Final = {"spin": SHARED[1], "product": SHARED[1], "occupy": WHOLE_SM}
 NAMES: Final = ("spin", "product", "occupy", "wait_kernel")
 GIVE_UP_US: Final = 30_000
 LONGEST_US: Final = 400_000
-"""For which SMs are occupied at most."""
+"""Time that SMs are occupied, at most."""
 LATER_NS: Final = 1_000_000
-"""By which a producer is later whose consumer goes first."""
+"""Time by which a producer is later whose consumer goes first."""
 POSTED: Final = 1 << 30
 """Posts of a semaphore for which nobody waits any more."""
 MODEL: Final = "gpt3_v100"
@@ -276,7 +276,7 @@ QUEUED: Final = 8
 
 
 def costs(kernels: TileKernels, sms: int) -> Iterator[CostTime]:
-    """Of a block on each SM, wave after wave: by how much posting and waiting lengthen it."""
+    """The times by which posting and waiting lengthen a block on each SM, wave after wave."""
     waiting = TilePairOnGpu(kernels, _cost_case((WAVES, STEPS), (WAVES, sms), sms), sms)
     posting = TilePairOnGpu(kernels, _cost_case((WAVES, sms), (WAVES, sms), sms), sms)
     yield _cost("post", posting.one("producer", "row"), posting.one("producer", STREAM), WAVES)
@@ -309,7 +309,7 @@ def _cost(of: str, took: RepetitionTimes, without: RepetitionTimes, turns: int) 
 
 TOKENS: Final = (1536, 2048, 3072)
 SHORTER: Final = 8
-"""By which blocks are shorter in further cases, where synchronising costs more of their time."""
+"""The factor by which blocks are shorter in further cases, where synchronising costs more of their time."""
 
 
 def measure(

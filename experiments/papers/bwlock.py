@@ -47,12 +47,12 @@ from gpusched_env.scheduling.view import ViewTable
 SPECIFIED: Final = 4.0
 """Exponent of the saturation of the cores' traffic: that of the GPU's own."""
 HOG_MISSES_PER_US: Final = 62.5
-"""Of IsolBench's ``bandwidth -a write`` on a Cortex core: 4 GB/s of refills (assumed; not stored)."""
+"""Misses of IsolBench's ``bandwidth -a write`` on a Cortex core: 4 GB/s of refills (assumed; not stored)."""
 WRITTEN_BACK: Final = 128.0
 """Bytes a miss: the line is read, and written back later."""
 PERIOD_US: Final = 1000.0
 PHASES_US: Final = (130.0, 470.0, 810.0)
-"""Of the timers of cores 3 to 5, which are not synchronised (assumed)."""
+"""Phases of the timers of cores 3 to 5, which are not synchronised (assumed)."""
 Cores = Literal["cortex", "denver"]
 
 
@@ -62,7 +62,7 @@ def reachable() -> float:
 
 
 def slowdown_of_histo(left: float) -> float:
-    """Of all its kernels together, where this share of the bandwidth is left: what the laws say."""
+    """Slowdown of all its kernels together, where this share of the bandwidth is left: what the laws say."""
     times, shares = histo_us(), shares_of_histo()
     took = 0.0
     for name in HISTO:
@@ -72,7 +72,7 @@ def slowdown_of_histo(left: float) -> float:
 
 
 def root_of_falling(function: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Where a falling function reaches a target."""
+    """The argument at which a falling function reaches a target."""
     for _ in range(200):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if function(middle) > target else (low, middle)
@@ -95,7 +95,7 @@ def kappa(saturation: float = SPECIFIED) -> float:
 
 @functools.cache
 def denver_misses_per_us(saturation: float = SPECIFIED) -> float:
-    """Of a hog on a Denver core: the one demand that histo beside two of them sets."""
+    """Misses of a hog on a Denver core: the one demand that histo beside two of them sets."""
     return cost_of_two("denver", saturation) * reachable() / (2 * kappa(saturation) * WRITTEN_BACK)
 
 
@@ -114,7 +114,7 @@ class RunOutcome:
     kernels_us: tuple[float, ...]
     """Mean duration of each of its kernels."""
     throttled_us: float
-    """Of all cores."""
+    """Time that cores were throttled, sum over all."""
     memory_us: float
     compute_us: float
     lasted_us: float
@@ -242,7 +242,7 @@ class Paper(Reproduction):
         return list(dict.fromkeys([*pairs, *(cell for cells in several for cell in cells.values())]))
 
     def slowdown(self, cell: BenchmarkBesideHogs) -> float:
-        """Of an iteration."""
+        """The slowdown of an iteration."""
         took, alone = self.runs[cell], self.runs[SOLO[cell.benchmark]]
         return float(took.job_us / alone.job_us)
 

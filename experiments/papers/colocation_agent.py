@@ -52,7 +52,7 @@ from gpusched_env.scheduling.view import TenantColumn, View
 
 WAITING = int(TenantColumn.JOBS_WAITING)
 BUSY = 0.25
-"""Of the time, services alone: halfway between the calm and the busy times of the scenarios."""
+"""Share of the time, services alone, above which it is busy: halfway between the calm and the busy times."""
 
 
 QUARTER = 25.0
@@ -80,7 +80,7 @@ class SeenLoad(Colocated):
         super().reset(knowledge, rng)
 
     def begin(self) -> None:
-        """As if it were calm."""
+        """Begin as if it were calm."""
         self.training_share = self._share
         self._set(busy=False)
 
@@ -91,7 +91,7 @@ class SeenLoad(Colocated):
         return super().decide(view)
 
     def control(self, batch_us: float) -> None:
-        """By the load."""
+        """Set the pause by the load."""
         self._set(busy=self.load() > BUSY)
 
     def load(self) -> float:
@@ -124,13 +124,13 @@ class KnownLoad(SeenLoad):
         self._coming = np.bincount(periods, alone_us[jobs["tenant"][mine].astype(int)]) / self.period_us
 
     def begin(self) -> None:
-        """By the first period."""
+        """Begin with the pause of the first period's load."""
         self._period = 0
         super().begin()
         self._set(busy=self.load() > BUSY)
 
     def load(self) -> float:
-        """Of the period that begins."""
+        """The load of the period that begins."""
         coming = self._coming[self._period] if self._period < len(self._coming) else 0.0
         self._period += 1
         return float(coming)
@@ -164,9 +164,9 @@ PERIOD_S: Final = PERIOD_US / 1e6
 TRAINED: Final = (0, 1, 2, 3)
 """Training variants that settings are searched on."""
 SEEDS: Final = tuple(range(1000, 1006))
-"""Of each held-out variant."""
+"""Seeds of each held-out variant."""
 FORESEEN_SEEDS: Final = SEEDS[:2]
-"""Those that foresight plays, which takes many episodes for one."""
+"""Seeds that foresight plays, which takes many episodes for one."""
 SEARCHED: Final = (500,)
 """Seeds of each training variant."""
 FIXED, GPUCOLO, GSLICE, SEEN, KNOWN = "fixed", "gpucolo", "gslice", "seen load", "known load"
@@ -224,7 +224,7 @@ class AgentEpisode:
     seed: int
 
     def run(self, device: str) -> float:
-        """Its cost."""
+        """The cost of the episode."""
         scheduler: Any = MAKERS[self.way]
         made: Scheduler = scheduler(**GRID[self.way][self.setting])
         return float(episode_metrics(play(made, problem(self.variants, self.variant), self.seed, device=device)).cost)
@@ -259,7 +259,7 @@ def judging(settings: Iterable[tuple[str, int]], seeds: Sequence[int] = SEEDS) -
 
 
 def best_settings(costs: Mapping[AgentEpisode, float]) -> dict[str, int]:
-    """Of each way the setting whose costs are least, each relative to the mean of all on that episode."""
+    """The setting of each way whose costs are least, each relative to the mean of all on that episode."""
     of: dict[Any, list[float]] = {(each.variants, each.variant, each.seed): [] for each in costs}
     for each, cost in costs.items():
         of[each.variants, each.variant, each.seed].append(cost)
@@ -295,7 +295,7 @@ class Paper(Reproduction):
         return best_settings({each: cost for each, cost in self.runs.items() if each.variants == "train"})
 
     def costs(self, way: str, variants: Iterable[int] | None = None, seeds: Sequence[int] | None = None) -> Floats:
-        """Of the held-out episodes, in order of variant and seed; ``seeds``: those that the way has played."""
+        """Costs of the held-out episodes, in order of variant and seed; ``seeds``: those that the way has played."""
         settings, played = ([(way, self.chosen[way])], SEEDS) if way != FORESIGHT else (FORESEEN, FORESEEN_SEEDS)
         tried = [
             [

@@ -71,14 +71,14 @@ MIXES: Final = {
 """The paper's Table I; its "resnet15" has the kernels of a ResNet-152."""
 HORIZON_US = 400_000.0
 HOST_US = 5.0
-"""Of a worker's host for each launch: the paper's load is the most that is served, so that the GPU is the limit."""
+"""Host time of a worker for each launch: the paper's load is the most that is served, so that the GPU is the limit."""
 BARRIER_US = load_gpu(GPU).timing.event_latency_us
 CHANGES = 14
 
 
 @dataclass(frozen=True, slots=True)
 class MixOutcome:
-    """Of a mix; by worker where it is a tuple."""
+    """What a mix comes to; by worker where it is a tuple."""
 
     jobs: tuple[int, ...]
     throughput_per_s: tuple[float, ...]
@@ -156,7 +156,7 @@ def scaled(name: str, kernels: int) -> Workload:
 
 
 def _switches(episode: Episode, scheduler: str) -> Iterator[float]:
-    """By worker, switches of a request, mean of those between the first and the last one; of IOCTL one a kernel."""
+    """Switches of a request by worker, mean of those between the first and the last one; of IOCTL one a kernel."""
     kernels = episode.timeline.kernels.dict()
     for worker in range(len(episode.problem.programs)):
         mine = kernels["tenant"] == worker
@@ -209,7 +209,7 @@ class Paper(Reproduction):
         return found
 
     def gain(self, figure: str, scheduler: str, over: str = BASELINE, **how: Any) -> dict[int, float]:
-        """By mix, the relative gain (0 is none) of a figure over that of another scheduler on the same hosts."""
+        """The relative gain (0 is none) of a figure over that of another scheduler on the same hosts, by mix."""
         hosts = {key: value for key, value in how.items() if key == "host_us"}
         pairs = {mix: (self.served(mix, scheduler, **how), self.served(mix, over, **hosts)) for mix in MIXES}
         return {mix: getattr(ours, figure) / getattr(other, figure) - 1.0 for mix, (ours, other) in pairs.items()}
@@ -224,7 +224,7 @@ class Paper(Reproduction):
         return float(np.mean(np.array(self.served(mix, scheduler).p95_us) / np.array(base)))
 
     def beyond_idle(self) -> float:
-        """By how much ECLIP changes the energy beyond the board's idle power that a request takes, mean in percent."""
+        """How much ECLIP changes the energy beyond the board's idle power that a request takes, mean in percent."""
         of = {each: (each.energy_j - IDLE_W * each.end_us * 1e-6) / sum(each.jobs) for each in self.runs.values()}
         return 100.0 * float(np.mean([of[self.served(m, ECLIP)] / of[self.served(m, BASELINE)] - 1.0 for m in MIXES]))
 

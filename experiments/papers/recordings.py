@@ -58,7 +58,7 @@ class GroupFigure(Check):
 
 
 def figures(group: str, unit: str, tolerance: float, found: Iterable[tuple[str, float, float]]) -> list[GroupFigure]:
-    """Of a group: what each is, simulated and recorded."""
+    """The figures of a group: what each is, simulated and recorded."""
     return [
         GroupFigure(group=group, what=what, unit=unit, simulated=simulated, recorded=recorded, tolerance=tolerance)
         for what, simulated, recorded in found

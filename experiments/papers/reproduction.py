@@ -71,7 +71,7 @@ class Reproduction(JudgedResult):
         return ()
 
     def checks(self) -> Sequence[Judged]:
-        """None: nothing is published."""
+        """The checks of the page; none, as nothing is published."""
         return ()
 
     def outcome(self) -> str:

@@ -98,7 +98,7 @@ TUNED: Final = range(40)
 JUDGED: Final = range(120)
 """Seeds of held-out mixes."""
 FORESEEN: Final = range(30)
-"""Of these, the ones for which budgets by benchmark are searched."""
+"""Seeds of held-out mixes for which budgets by benchmark are searched."""
 FIXED: Final[tuple[Way, ...]] = ("bwlock", "static-budgets")
 
 
@@ -113,7 +113,7 @@ class EpisodeOutcome:
 
 
 def took(scheduler: Any, seed: int, device: str, *, held_out: bool) -> EpisodeOutcome:
-    """Of a scheduler on a mix."""
+    """The outcome of a scheduler on a mix."""
     metrics = episode_metrics(play(scheduler, _problem(seed, held_out), 0, device=device))
     terms = metrics.terms
     return EpisodeOutcome(float(metrics.cost), int(terms["slo_miss"]), float(terms["throttled"]))
@@ -203,7 +203,7 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def tuned(self) -> dict[str, int]:
-        """Of each fixed way, the budget that costs least on training mixes."""
+        """The budget that costs least on training mixes, of each fixed way."""
 
         def cost(way: Way, events: int) -> float:
             return float(np.mean([self.runs[AgentEpisode(way, seed, False, events)].cost for seed in TUNED]))
@@ -220,7 +220,7 @@ class Paper(Reproduction):
         return min(REGULATED, key=cost)
 
     def episodes(self, way: str, seeds: Iterable[int] = JUDGED) -> list[EpisodeOutcome]:
-        """Of held-out mixes, in order."""
+        """Outcomes of held-out mixes, in order."""
         if way == "bwlock, afterwards":
             return [self.runs[AgentEpisode("bwlock", seed, True, self.afterwards)] for seed in seeds]
         if way == "bwlock, by mix":

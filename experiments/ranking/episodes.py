@@ -31,7 +31,7 @@ class RankedEpisode(msgspec.Struct, frozen=True):
     variant: str
     """Name of a variant of it; the scenario's own name without one."""
     scheduler: str
-    """Or ``alone``: every tenant with the GPU to itself (:mod:`gpusched_env.experiments.ranking.bound`)."""
+    """The scheduler, or ``alone``: each tenant has the GPU alone (:mod:`gpusched_env.experiments.ranking.bound`)."""
     device: str
     seed: int
 
@@ -49,11 +49,11 @@ class EpisodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
     best_effort: Figure | None = None
     goodput_per_s: Figure | None = None
     jobs_rejected: int | None = None
-    """Of all tenants; ``None`` in older files."""
+    """Rejected jobs of all tenants; ``None`` in older files."""
     made: int = 0
     """Which of the result file's :class:`~gpusched_env.experiments.ranking.made.Fingerprints` it was played by."""
     again: int | None = None
-    """And by which a replay gave the same, to the last bit."""
+    """Which of these fingerprints a replay gave the same by, to the last bit."""
 
 
 def variants_of(scenario: Scenario, workloads: Workloads, gpu: str | None = None) -> list[Scenario]:
@@ -71,7 +71,7 @@ class RunCell:
     """The task of worker processes."""
 
     scenarios: Shared[dict[tuple[str, str], Scenario]]
-    """By scenario and variant, as in :class:`RankedEpisode`."""
+    """The scenarios by name and variant, as in :class:`RankedEpisode`."""
 
     def __call__(self, cell: RankedEpisode) -> EpisodeCost:
         scenario = self.scenarios.value[cell.scenario, cell.variant]

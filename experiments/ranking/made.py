@@ -53,7 +53,7 @@ def closure_of(roots: Iterable[str | Path], known: frozenset[Path] = frozenset()
 
 
 def hash_of(files: Iterable[Path], *texts: str) -> str:
-    """Of files, in whatever order they come, and of texts, such as options."""
+    """The hash of files, in whatever order they come, and of texts, such as options."""
     digest = hashlib.sha256()
     for name, content in sorted((_name(path), _read(path).digest) for path in files):
         digest.update(f"{name} {content}\n".encode())
@@ -147,23 +147,23 @@ def _shipped_data() -> dict[str, list[Path]]:
 
 PARTS: Final = ("physics", "scheduler", "data", "weights")
 Hashes = tuple[str | None, ...]
-"""Of an episode, in the order of :data:`PARTS`; ``None``: not known, or there is nothing of the kind."""
+"""Hashes of an episode, in the order of :data:`PARTS`; ``None``: not known, or there is nothing of the kind."""
 
 
 class Fingerprints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Hashes of what the episodes of a result file were made by; empty: it is not known."""
 
     physics: dict[str, str] = {}
-    """By device: the device, the environment of play, metrics and cost."""
+    """Hashes by device: of the device, the environment of play, metrics and cost."""
     schedulers: dict[str, dict[str, str]] = {}
-    """By scenario and scheduler: its sources beyond the physics, and its options."""
+    """Hashes by scenario and scheduler: of its sources beyond the physics, and its options."""
     data: dict[str, dict[str, str]] = {}
-    """By scenario and variant: the scenario as it is played, its workloads and GPU."""
+    """Hashes by scenario and variant: of the scenario as it is played, its workloads and GPU."""
     weights: dict[str, dict[str, str]] = {}
-    """By scenario and trained scheduler: SHA-256 of its policy's file."""
+    """SHA-256 of the policy's file, by scenario and trained scheduler."""
 
     def of(self, cell: RankedEpisode) -> Hashes:
-        """Those of an episode."""
+        """The hashes of an episode."""
         scenario, name = cell.scenario, cell.scheduler
         schedulers, data, weights = (of.get(scenario, {}) for of in (self.schedulers, self.data, self.weights))
         return self.physics.get(cell.device), schedulers.get(name), data.get(cell.variant), weights.get(name)
@@ -179,7 +179,7 @@ class Origin:
 
 
 ALONE_ORIGIN: Final = Origin([PassThrough.__module__, Path(bound.__file__)])
-"""Of the episodes with every tenant alone."""
+"""Origin of the episodes with every tenant alone."""
 
 
 def made_by(
@@ -210,7 +210,7 @@ def made_by(
 
 
 def origin_of(name: str, made: object, registered: Registered[Any], scenario: str) -> Origin:
-    """Where a scheduler comes from.
+    """The origin of a scheduler.
 
     Args:
         name: of it, as rankings have it.
@@ -238,7 +238,7 @@ def origin_of(name: str, made: object, registered: Registered[Any], scenario: st
 
 
 def data_hash(scenario: Scenario) -> str:
-    """Of a scenario as it is played, of its workloads, its traces and its GPU, wherever their files are."""
+    """The hash of a scenario as it is played, of its workloads, its traces and its GPU, wherever their files are."""
     plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(scenario, workload_sets=None))
     plain["gpu"] = msgspec.to_builtins(load_gpu(scenario.gpu))
     digest = hashlib.sha256()

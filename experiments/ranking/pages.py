@@ -36,11 +36,11 @@ SIZE_IN = (7.5, 4.2)
 GOODPUT = "goodput_per_s"
 
 Sweep = dict[float, Ranking]
-"""By load, ascending."""
+"""Rankings by load, ascending."""
 
 
 def sweeps(rankings: Sequence[Ranking]) -> dict[str, Sweep]:
-    """By scenario, those of its own workloads and GPU that change nothing but the load, where there are enough.
+    """Rankings of own workloads and GPU that change nothing but the load, by scenario, where there are enough.
 
     Raises:
         InputError: the same schedulers at several loads were made by different sources.
@@ -105,7 +105,7 @@ def _goodputs(scenario: str, sweep: Sweep) -> dict[str, dict[float, float]]:
 
 ROW_IN, FRAME_IN, WIDTH_IN = 0.21, 1.2, 7.5
 Ratios = dict[str, dict[str, float]]
-"""By scheduler, and by scenario and set of workloads: mean cost over that of the reference rule."""
+"""Mean costs over that of the reference rule, by scheduler, and by scenario and set of workloads."""
 
 
 def ranking_pages(rankings: Sequence[Ranking], docs: Path, title: str = "Rankings") -> dict[str, bytes]:
@@ -192,7 +192,7 @@ def lead_svg(rankings: Sequence[Ranking]) -> bytes:
 
 
 def _columns(rankings: Sequence[Ranking]) -> dict[str, tuple[Ranking, str]]:
-    """By title: of several files about the same, the one with most schedulers, then seeds."""
+    """Rankings and scenarios by title: of several files about the same, the one with most schedulers, then seeds."""
     found: dict[str, tuple[Ranking, str]] = {}
     for ranking in sorted(rankings, key=lambda r: (-len(r.schedulers), -len(r.seeds))):
         for scenario in ranking.variants:
@@ -225,7 +225,7 @@ class Headroom:
     rule: str
     """The strongest hand-written scheduler that was not told the truth: its label."""
     cost: float
-    """Its mean cost."""
+    """The rule's mean cost."""
     told: str
     """The cheapest scheduler that was told the truth: its label."""
     foresight: Interval
@@ -279,7 +279,7 @@ def headroom(ranking: Ranking, scenario: str) -> Headroom:
 
 
 def headrooms(rankings: Sequence[Ranking]) -> list[Headroom]:
-    """Of every scenario, the largest first.
+    """The headroom of every scenario, the largest first.
 
     Raises:
         InputError: as for :func:`headroom`.

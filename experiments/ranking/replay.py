@@ -61,7 +61,7 @@ class ReplayedEpisode:
 
     @property
     def figures(self) -> list[ReplayedFigure]:
-        """Those that the file has; an older one lacks some."""
+        """The figures that the file has; an older one lacks some."""
         pairs = [(name, getattr(self.written, name), getattr(self.played, name)) for name in ("cost", *TRADE)]
         return [ReplayedFigure(self.written.cell, name, old, new) for name, old, new in pairs if old is not None]
 
@@ -76,11 +76,11 @@ class ResultReplay:
     """What became of the episodes of a result file."""
 
     episodes: int = 0
-    """Played again."""
+    """Episodes that were played again."""
     exact: int = 0
     """Figures that are equal to the last bit."""
     close: int = 0
-    """Those that are equal within :data:`TOLERANCE` only."""
+    """Figures that are equal within :data:`TOLERANCE` only."""
     differences: list[ReplayedFigure] = field(default_factory=list)
     """All others."""
     complete: bool = False
@@ -156,7 +156,7 @@ def stale(ranking: Ranking, now: Fingerprints) -> list[EpisodeCost]:
 
 
 def stale_rows(ranking: Ranking, now: Fingerprints) -> list[str]:
-    """By scenario and scheduler how many episodes are :func:`stale`, and why."""
+    """Lines that say of each scenario and scheduler how many episodes are :func:`stale`, and why."""
     all_of = Counter((episode.cell.scenario, episode.cell.scheduler) for episode in ranking.episodes)
     rows = Counter((e.cell.scenario, e.cell.scheduler, reason(ranking, e, now)) for e in stale(ranking, now))
     return [
@@ -229,7 +229,7 @@ class ReplayOfFiles:
     note: bool
     """Write into the files what is the same."""
     replace: bool
-    """And what is not."""
+    """Whether to write into the files what is not the same, too."""
     tell: Callable[[str], object]
     total: ResultReplay = field(default_factory=lambda: ResultReplay(complete=True))
     differing: int = 0
@@ -248,13 +248,13 @@ class ReplayOfFiles:
         return episodes
 
     def play(self, files: Sequence[Path], seeds: int | None) -> None:
-        """So many seeds of each; ``None``: one, or to note it all that do not stand for what is there now."""
+        """Play so many seeds of each file; ``None``: one, or to note it all that do not stand for what is there now."""
         for file in files:
             if self.total.complete:
                 self._play(file, seeds)
 
     def sample(self, files: Sequence[Path], number: int, draw: str) -> None:
-        """So many episodes of all files together, mostly of fast schedulers, each file as likely as another.
+        """Play so many episodes of all files together, mostly of fast schedulers, each file as likely as another.
 
         ``draw``: equal ones give the same sample.
         """

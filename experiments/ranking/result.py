@@ -44,19 +44,19 @@ class Ranking(DisplayedResult, msgspec.Struct, kw_only=True):
     versions: dict[str, str]
     workloads: Workloads
     gpu: str | None
-    """Instead of the scenarios' own."""
+    """Name of the GPU instead of the scenarios' own."""
     schedulers: list[str]
     devices: list[str]
     """The first decides; others are compared with it."""
     seeds: list[int]
     variants: dict[str, list[str]]
-    """By scenario: names of the problems that were run."""
+    """Names of the problems that were run, by scenario."""
     bounded: list[str] = []
     """Scenarios whose cost with every tenant alone is among the episodes, on the first device."""
     settings: list[str] = []
     """Fields of the scenarios that were replaced, as ``--set`` takes them."""
     remarks: dict[str, list[str]] = {}
-    """By scenario: what to know of its figures, a sentence each (:mod:`gpusched_env.episodes.cautions`)."""
+    """What to know of each scenario's figures, a sentence each (:mod:`gpusched_env.episodes.cautions`)."""
     clairvoyant: list[str] = []
     """Schedulers that were told the truth."""
     made: list[Fingerprints] = []
@@ -126,8 +126,9 @@ class Ranking(DisplayedResult, msgspec.Struct, kw_only=True):
         return min(hand_written or costs, key=lambda name: float(costs[name].mean()))
 
     def trade(self, scenario: str) -> dict[str, dict[str, Interval]]:
-        """By scheduler: the figures of :data:`TRADE`, means over all episodes of the first device. Empty if no episode
-        has them.
+        """Means of the figures of :data:`TRADE` over all episodes of the first device, by scheduler.
+
+        Empty if no episode has them.
         """
         found = {}
         for name in self.schedulers:
@@ -160,7 +161,7 @@ class Ranking(DisplayedResult, msgspec.Struct, kw_only=True):
         return super().__str__() if self.complete else repr(self)
 
     def costs(self, scenario: str, device: str) -> dict[str, NDArray[np.float64]]:
-        """By scheduler, shape ``(variants, seeds)``.
+        """The costs by scheduler, shape ``(variants, seeds)``.
 
         Raises:
             InputError: episodes are missing.
@@ -168,7 +169,7 @@ class Ranking(DisplayedResult, msgspec.Struct, kw_only=True):
         return self._costs(scenario, device, self.schedulers)
 
     def alone(self, scenario: str) -> NDArray[np.float64] | None:
-        """With every tenant alone, shape ``(variants, seeds)``; ``None`` if it was not run.
+        """The costs with every tenant alone, shape ``(variants, seeds)``; ``None`` if it was not run.
 
         Raises:
             InputError: episodes are missing.

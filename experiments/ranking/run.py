@@ -23,7 +23,7 @@ from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, rea
 from gpusched_env.versions import versions
 
 WRITING_SHARE = 0.05
-"""Of a run's time, at most, goes into writing what has finished."""
+"""Share of a run's time, at most, that goes into writing what has finished."""
 
 
 def rank(
@@ -94,7 +94,7 @@ def rank(
 
 
 def _begun(command: str, terms: RankingTerms, seeds: list[int], field: RankedField, game: Game) -> Ranking:
-    """Without episodes."""
+    """A ranking without episodes."""
     return Ranking(
         command=command,
         versions=versions(),
@@ -156,7 +156,7 @@ class Growing:
 
 
 def _kept(path: Path, ranking: Ranking, grid: GameGrid, overwrite: bool) -> tuple[list[EpisodeCost], str]:
-    """Of an earlier run the episodes that the same made, and a sentence on them."""
+    """The episodes of an earlier run that the same made, and a sentence on them."""
     before = read_ranking(path)
     cells = {cell for group in grid.groups(ranking.schedulers, ranking.seeds) for cell in group}
     other = [name for name in ("workloads", "gpu", "settings") if getattr(before, name) != getattr(ranking, name)]

@@ -24,9 +24,9 @@ ENDS: Final = "ends"
 REPETITIONS: Final = 9
 URGENT: Final = -5
 BEFORE_US: Final = 30.0
-"""From the release to the operator."""
+"""The time from the release to the operator."""
 STARTS_US: Final = 5.0
-"""From the flag of the operator's stream until the operator has started, the marker before it included."""
+"""The time from the flag of the operator's stream until the operator has started, the marker before it included."""
 ARRIVAL_SHARE: Final = 0.1
 """When the urgent kernel comes, as a share of the operator's time: after its blocks have started, before any ends."""
 TURNS_PER_US: Final = 20
@@ -34,7 +34,7 @@ TURNS_PER_US: Final = 20
 MOST_OTHERS: Final = 0.1
 """Share of an operator's time that other kernels than its longest may take."""
 MARKER: Final = Spec(kind="compute", grid=1, block=128, smem=0, iters=20, fma=8, load=0)
-"""Before the operator: its end is where times count from."""
+"""The kernel before the operator: its end is where times count from."""
 
 
 class FreedSms(NamedTuple):
@@ -55,11 +55,11 @@ class SmWatcher(Protocol):
     head: dict[str, Any]
 
     def freed(self, operator: str) -> FreedSms:
-        """Of one of :data:`OPERATORS`."""
+        """The SMs that one of :data:`OPERATORS` leaves."""
 
 
 def _convolution(channels: int, pixels: int, batch: int, size: int = 3) -> Callable[[], Any]:
-    """As many channels come out; channels last, as libraries convert them."""
+    """A convolution of as many channels out as in; channels last, as libraries convert them."""
     torch: Any = import_module("torch")
     last = {"device": "cuda", "dtype": torch.half}
     given, weights = (
@@ -116,7 +116,7 @@ class CupySmWatcher(CupyRecorder):
     """See :class:`SmWatcher`."""
 
     def freed(self, operator: str) -> FreedSms:
-        """Of one of :data:`OPERATORS`.
+        """The SMs that one of :data:`OPERATORS` leaves.
 
         Raises:
             GpuError: other kernels than the longest take more than :data:`MOST_OTHERS` of its time.

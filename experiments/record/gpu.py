@@ -29,13 +29,13 @@ STREAMS: Final = 16
 SEED, BLOCKS = 3, 4
 """Words of ``Work`` in ``work.cu`` that differ from launch to launch."""
 BLOCK_WORDS: Final = 3
-"""Of 8 bytes, that a block reports."""
+"""Words of 8 bytes that a block reports."""
 HANG_S: Final = 20.0
 """Nothing in a recording runs so long: something hangs."""
 SUCCESS, NOT_READY = 0, 600
 """``cudaSuccess`` and ``cudaErrorNotReady``."""
 WARM_UP_S: Final = 0.5
-"""Of work before the first measurement, for which the GPU raises its clocks."""
+"""Seconds of work before the first measurement, for which the GPU raises its clocks."""
 
 
 def more_queues() -> None:
@@ -52,7 +52,7 @@ class StreamedKernel:
     priority: int = 0
     """CUDA's convention: 0 is the default, lower is more urgent."""
     delay_us: float | None = None
-    """After the release, when the stream may start; ``None``: right behind the launch before it."""
+    """The time after the release when the stream may start; ``None``: right behind the launch before it."""
     graph: bool = False
     """Whether it is a node of a CUDA graph, a chain: so many launches of a stream as follow each other there."""
     copy: bool = False
@@ -63,7 +63,7 @@ class Recorder(Protocol):
     """What records synthetic kernels."""
 
     head: dict[str, Any]
-    """Of every file: the GPU, its SMs, versions, registers of the kernel."""
+    """The head of every file: the GPU, its SMs, versions, registers of the kernel."""
     sms: int
     most_shared: int
     """Dynamic shared memory that a block can have, bytes."""
@@ -74,7 +74,7 @@ class Recorder(Protocol):
         """All streams together, once; what each launch's blocks reported."""
 
     def event_gap_ns(self, spec: Spec) -> float:
-        """From the end of a kernel to the start of one on another stream that waits for it, by an event."""
+        """The time from the end of a kernel to the start of one on another stream that waits for it, by an event."""
 
     def host_us(self, spec: Spec, count: int) -> float:
         """Time of the host for a launch, of ``count`` in a row, with CuPy."""
@@ -138,7 +138,7 @@ class CupyRecorder:
         }
         self._streams: dict[tuple[int, int], Any] = {}
         self._calls: dict[tuple[Spec, bool], Call] = {}
-        """By kernel, and whether it is the second copy."""
+        """Calls by kernel, and whether it is the second copy."""
         self._turn = self._seed = 0
         self._warm_up()
 
@@ -200,7 +200,7 @@ class CupyRecorder:
         """CUDA graphs by the row of the first launch of each."""
         chains: dict[int, list[int]] = {}
         growing: dict[int, int] = {}
-        """By stream: the chain that goes on with its next launch."""
+        """The chain that goes on with the next launch of a stream, by stream."""
         for row, launch in enumerate(launches):
             if not launch.graph:
                 growing.pop(launch.stream, None)
@@ -220,7 +220,7 @@ class CupyRecorder:
         return made
 
     def event_gap_ns(self, spec: Spec) -> float:
-        """From the end of a kernel to the start of one on another stream that waits for it, by an event."""
+        """The time from the end of a kernel to the start of one on another stream that waits for it, by an event."""
         self._room(2 * spec.grid)
         first, second = self._stream(0, 0), self._stream(1, 0)
         event = self._cp.cuda.Event(disable_timing=True)
@@ -328,7 +328,7 @@ class CupyRecorder:
         )
 
     def _reported(self, firsts: Sequence[int], zero: int) -> list[Blocks]:
-        """Of launches whose blocks begin at ``firsts``, the last of which is the end of all."""
+        """The reports of launches whose blocks begin at ``firsts``, the last of which is the end of all."""
         found = self._blocks[: firsts[-1]].get().astype(np.int64)
         found[:, :2] -= zero
         return np.split(found, firsts[1:-1])

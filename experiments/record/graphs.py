@@ -13,7 +13,7 @@ from gpusched_env.experiments.record.networks import pairs
 
 MODEL_PAIRS: Final = "model_pairs"
 REPLAYS: Final = 200
-"""Of a network alone, and of a foreground."""
+"""Replays of a network alone, and of a foreground."""
 LEAST_BEHIND: Final = 10
 """Counted replays of a background: beside a short foreground this takes more than :data:`REPLAYS` of it."""
 WARM_UP: Final = 20
@@ -56,9 +56,9 @@ class PairReplay:
     """A foreground beside a background; times in us."""
 
     front_us: Sequence[float]
-    """Of every replay."""
+    """Times of every replay."""
     behind_us: Sequence[float]
-    """Of the replays that began after the foreground's first start and ended before its last end."""
+    """Times of the replays that began after the foreground's first start and ended before its last end."""
     busy: float
     """Share of the time from that start to that end in which a replay of the background was under way."""
 

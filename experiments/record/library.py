@@ -16,7 +16,7 @@ from gpusched_env.experiments.validate.recordings import RecordedLaunch
 
 KINDS: Final = ("compute", "memory", "mixed")
 LOOPS: Final = {"compute": (16, 0), "memory": (0, 4), "mixed": (16, 1)}
-"""Of each kind, turns of four multiply-adds and loads that an iteration has."""
+"""Turns of four multiply-adds and loads that an iteration of each kind has."""
 CHAINS: Final = 4
 FLOP_PER_FMA: Final = 2
 BYTES_PER_LOAD: Final = 16
@@ -28,7 +28,7 @@ WAVES: Final = (0.25, 0.5, 1, 2, 3, 4, 8, 16, 32)
 SHARED: Final = (32768, 73728, 112640, 204800)
 """Dynamic shared memory a block, where it has any, bytes."""
 SHARED_SHARE: Final = 0.5
-"""Of kernels that have any."""
+"""Share of kernels that have any."""
 LONG_US: Final = (10.0, 2000.0)
 SHORT_US: Final = (4.0, 80.0)
 """Durations alone that are aimed at, from and to."""
@@ -141,7 +141,7 @@ Blocks = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class BlockFigures:
-    """Of one launch; times in us since the release."""
+    """The figures of one launch; times in us since the release."""
 
     start_us: float
     """First block's start."""
@@ -152,7 +152,7 @@ class BlockFigures:
     block_us_p95: float
     last_start_us: float
     sms: float
-    """That had a block."""
+    """The number of SMs that had a block."""
 
     @property
     def duration_us(self) -> float:
@@ -163,7 +163,7 @@ NAMES = tuple(BlockFigures.__dataclass_fields__)
 
 
 def figures(blocks: Blocks) -> BlockFigures:
-    """Of one launch in one repetition."""
+    """The figures of one launch in one repetition."""
     start, end, sm = blocks.T
     resident = end - start
     return BlockFigures(
@@ -212,9 +212,9 @@ OVERLAPS: Final = (0.0, 0.25, 0.5)
 """Share of the first kernel's duration alone after which the second one of a pair comes."""
 URGENT: Final = -5
 URGENT_SHARE: Final = 1 / 3
-"""Of pairs and sequences with priorities."""
+"""Share of pairs and sequences with priorities."""
 PRIORITIES: Final = (0, -1, URGENT)
-"""Of the streams of a mix that has any; every other mix has none."""
+"""Priorities of the streams of a mix that has any; every other mix has none."""
 MIX_STREAMS: Final = (2, 8)
 MIX_LAUNCHES: Final = (1, 4)
 """A stream."""
@@ -222,7 +222,7 @@ MIX_DELAYS_US: Final = (20.0, 620.0)
 SEQUENCE_STREAMS: Final = (2, 5)
 SEQUENCE_LAUNCHES: Final = (15, 50)
 SEQUENCE_KERNELS: Final = 6
-"""That a stream repeats."""
+"""Kernels that a stream repeats."""
 SEQUENCE_DELAYS_US: Final = (20.0, 320.0)
 
 

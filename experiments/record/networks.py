@@ -26,10 +26,10 @@ from gpusched_env.experiments.record.steps import OPERATOR_NAMED as OPERATOR
 
 @dataclass(frozen=True, slots=True)
 class NetworkBuilder:
-    """How to build one."""
+    """How to build a network."""
 
     packages: tuple[str, ...]
-    """That it needs besides torch."""
+    """Packages that it needs besides torch."""
     build: Callable[[], Step]
     """Makes it on the GPU."""
 
@@ -89,7 +89,7 @@ def _bert(batch: int, length: int) -> NetworkBuilder:
         bert = transformers.BertModel(config)
 
         class Unmasked(torch.nn.Module):  # type: ignore[misc, name-defined]
-            """Without the library's look from the host at whether anything is masked, which no graph can capture."""
+            """Avoids the library's look from the host at whether anything is masked, which no graph can capture."""
 
             def __init__(self) -> None:
                 super().__init__()
@@ -203,7 +203,7 @@ PROGRAMS: Final = {
     **{name: NETWORKS[name] for name in NETWORKS if name.endswith("_infer_b1")},
     **{name: NETWORKS[name] for name in ("bert_infer_b1_s128", "lstm_infer_b16_t50")},
 }
-"""Whose kernels are recorded with the memory that they touch."""
+"""Networks whose kernels are recorded with the memory that they touch."""
 FOREGROUND: Final = (
     "resnet50_infer_b1",
     "bert_infer_b1_s128",
@@ -342,11 +342,11 @@ SEEN: Final = frozenset(
 )  # fmt: skip
 """Networks of torchvision that are in an earlier recording."""
 LEFT_OUT: Final = frozenset(("googlenet", "inception_v3"))
-"""That take images of another size, or have answers besides the classes."""
+"""Networks that take images of another size, or have answers besides the classes."""
 FOREGROUNDS: Final = 10
 BACKGROUNDS: Final = 6
 BATCHES: Final = (8, 16, 32)
-"""Of backgrounds; foregrounds have single images."""
+"""Batches of backgrounds; foregrounds have single images."""
 
 
 def draw(seed: int, models: Iterable[str]) -> list[str]:

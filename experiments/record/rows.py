@@ -83,9 +83,9 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
 
 CACHE: Final = "cache"
 SKIP_REASON: Final = "missed"
-"""Of a row in place of one of :data:`CACHE`: why there is none."""
+"""Name of a row in place of one of :data:`CACHE`: why there is none."""
 MEBIBYTES: Final = (4, 8, 16, 24, 32, 48, 64, 96, 128, 256)
-"""That something else reads before a replay."""
+"""Sizes that something else reads before a replay, MiB."""
 
 
 class KernelTime(NamedTuple):
@@ -105,7 +105,7 @@ class CacheRecorder(Protocol):
     """What runs networks on a GPU."""
 
     def kernel_times(self, name: str) -> list[KernelTime]:
-        """Of the kernels of a network, in order."""
+        """The times of a network's kernels, in order."""
 
     def held_bytes(self, name: str) -> tuple[int, int]:
         """Bytes of a network's weights, and of what an iteration holds at most besides."""

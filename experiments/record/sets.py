@@ -31,7 +31,7 @@ KERNELS, WAVES, LAUNCH = "kernels", "waves", "launch"
 LONG, SHORT = "k", "s"
 """What ids of the library's kernels begin with; pairs and mixes are of long ones, sequences of short ones."""
 SOLO_DELAY_US: Final = 10.0
-"""Of a kernel alone: the kernel that raises its flag is gone when it starts."""
+"""Delay of a kernel alone: the kernel that raises its flag is gone when it starts."""
 ROW_NAMES: Final = {"pairs": "pair", "mixes": "mix", "sequences": "seq"}
 GAPS: Final = (1, 2, 8, 64, 512)
 """Launches in a row, of the gap between two."""
@@ -220,8 +220,8 @@ class Synthetic:
         }
 
     def _gaps(self, launches: Sequence[StreamedKernel], count: int) -> tuple[float, float]:
-        """Of the first ``count`` launches, which are a stream's: median time between the end of one and the start of
-        the next, and median duration, ns."""
+        """The median time between the end of one and the start of the next of the first ``count`` launches, which are a
+        stream's, and the median duration, ns."""
         gaps: list[int] = []
         durations: list[int] = []
         for _ in range(self._sizes.repetitions):

@@ -30,7 +30,7 @@ keep the GPU busy."""
 LAUNCHERS: Final = ("compiled", "eager")
 """What launches kernels: a loop in C++, outside the interpreter's lock, or Python."""
 SECONDS: Final = 2.0
-"""Of requests one after the other, and of training alone."""
+"""Seconds of requests one after the other, and of training alone."""
 WARM_UP: Final = {False: 20, True: 4}
 """Requests and training steps that are not counted."""
 URGENT: Final = -5
@@ -41,13 +41,13 @@ class Task(NamedTuple):
     """Iterations of a network."""
 
     network: str
-    """Of torchvision."""
+    """Name of the network in torchvision."""
     trains: bool
     batch: int = 1
     pixels: int = PIXELS
     """Edge of the images."""
     launcher: str = LAUNCHERS[0]
-    """Of :data:`LAUNCHERS`."""
+    """What launches its kernels, one of :data:`LAUNCHERS`."""
 
 
 class SharedRows(NamedTuple):
@@ -66,13 +66,13 @@ class SharedGpu(Protocol):
         """Iterations of a task alone, and the most memory that was in use, bytes."""
 
     def threads(self, front: Task, behind: Task, priority: int) -> SharedRows:
-        """As two threads of this process; ``priority`` of the first one's stream, CUDA's convention."""
+        """Iterations as two threads of this process; ``priority`` of the first one's stream, CUDA's convention."""
 
     def processes(self, front: Task, behind: Task) -> SharedRows:
-        """As two processes."""
+        """Iterations as two processes."""
 
     def locked(self, front: Task) -> Spans:
-        """Beside a thread that only runs Python."""
+        """Iterations beside a thread that only runs Python."""
 
     def clear(self) -> None:
         """Give up what is ready, after a failure."""

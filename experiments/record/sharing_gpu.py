@@ -19,9 +19,9 @@ from gpusched_env.experiments.record.tasks import AGES_S, Tasks
 from gpusched_env.versions import versions
 
 HEAD_START_S: Final = 0.2
-"""By which a training runs before requests begin."""
+"""Seconds by which a training runs before requests begin."""
 PATIENCE_S: Final = 120.0
-"""For an answer of the other process, which has to load PyTorch."""
+"""Seconds to wait for an answer of the other process, which has to load PyTorch."""
 
 
 class BackgroundThread:
@@ -165,7 +165,7 @@ class TorchSharing:
             "unit": "us",
             "seconds": seconds,
         }
-        """Of the file of rows."""
+        """The head of the file of rows."""
 
     def alone(self, task: Task) -> tuple[Spans, int]:
         """Iterations of a task alone, and the most memory that was in use in them, bytes."""
@@ -177,7 +177,7 @@ class TorchSharing:
         return spans, 0 if cuda is None else int(cuda.max_memory_allocated())
 
     def threads(self, front: Task, behind: Task, priority: int) -> SharedRows:
-        """As two threads of this process, each with a stream of its own."""
+        """Iterations as two threads of this process, each with a stream of its own."""
         ready = self._tasks.ready(behind), self._tasks.ready(front, priority)
         stop = ctypes.c_int(0)
         with BackgroundThread(lambda: ready[0].repeat(stop, AGES_S), stop) as beside:
@@ -185,7 +185,7 @@ class TorchSharing:
         return SharedRows(spans, beside.result())
 
     def locked(self, front: Task) -> Spans:
-        """Beside a thread that only runs Python."""
+        """Iterations beside a thread that only runs Python."""
         ready, stop = self._tasks.ready(front), ctypes.c_int(0)
 
         def count() -> int:
@@ -198,7 +198,7 @@ class TorchSharing:
             return ready.repeat(ctypes.c_int(0), self._seconds)
 
     def processes(self, front: Task, behind: Task) -> SharedRows:
-        """As two processes, each with a context of its own, which the GPU runs in turns."""
+        """Iterations as two processes, each with a context of its own, which the GPU runs in turns."""
         # Nothing of the training in this process: both together might not fit.
         self._tasks.clear()
         ready = self._tasks.ready(front)

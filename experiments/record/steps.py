@@ -52,7 +52,7 @@ def training_step(model: Any, images: Any, precision: Callable[[], Any] = contex
 
 
 TIMES: Final = 40
-"""That an iteration runs the operator."""
+"""Times that an iteration runs the operator."""
 Shape = tuple[int, ...]
 Made = Callable[[Any, Callable[[Shape], Any]], Callable[[Any], Any]]
 """The operator, of PyTorch and of what makes an input."""
@@ -112,7 +112,7 @@ REST: Final = 1.0
 """Length of a joint at rest."""
 DAMPING: Final = 0.99
 STIFFNESS: Final = 100.0
-"""Of the ground."""
+"""Stiffness of the ground."""
 LEAST: Final = 1e-6
 """Added to lengths, so that nothing is divided by zero."""
 

@@ -187,7 +187,7 @@ class EagerTask:
 
 
 AGES_S: Final = 1e9
-"""Until somebody stops it."""
+"""Seconds that never end: until somebody stops it."""
 
 
 class Repeated(Protocol):

@@ -34,7 +34,7 @@ BEHIND: Final = 40
 
 
 class TorchReplay:
-    """Between two events."""
+    """A replay between two events."""
 
     def __init__(self, zero: Any, start: Any, end: Any) -> None:
         self._zero, self._start, self._end = zero, start, end
@@ -142,7 +142,7 @@ class TorchGpu:
             "cuda": str(self.torch.version.cuda),
             "replays": REPLAYS,
         }
-        """Of the file of pairs."""
+        """The head of the file of pairs."""
 
     def restart(self) -> None:
         """Times of replays count from now on."""

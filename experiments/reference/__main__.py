@@ -21,7 +21,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "scenarios": catalogue.scenarios_page,
     "schedulers": schedulers.document,
 }
-"""By name: what makes the page, as Markdown that may stand in ``docs``."""
+"""Functions that make a page, as Markdown that may stand in ``docs``, by its name."""
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

@@ -24,7 +24,7 @@ WIDTH, HEIGHT, GAP, ROW = 210, 34, 30, 72
 """Pixels: of a room, between rooms of a layer, and from layer to layer."""
 
 Imports = Mapping[str, set[str]]
-"""By room, those that it imports."""
+"""The rooms that a room imports, by room."""
 
 
 def layers() -> list[list[str]]:
@@ -63,7 +63,7 @@ def _imported(tree: ast.AST) -> set[str]:
 
 
 def direct(found: Imports) -> Imports:
-    """Without what follows: a room that imports another through a third has no arrow of its own."""
+    """The imports without what follows: a room that imports another through a third has no arrow of its own."""
     below: dict[str, set[str]] = {}
 
     def reached(room: str) -> set[str]:

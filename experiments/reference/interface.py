@@ -104,7 +104,7 @@ SOURCES: Final[dict[str, str]] = {
     "cores": "kernel module of the host",
     "open": "launch call, own commands",
 }
-"""By word of ``gpusched_env.scheduling.reads``; ``open``: of what no word stands for."""
+"""The sources by word of ``gpusched_env.scheduling.reads``; ``open``: of what no word stands for."""
 
 LEGAL: Final = (
     "A command that is not legal raises `IllegalCommand`, which says why and what would be legal, and changes "
@@ -124,7 +124,7 @@ TABLES: Final[dict[str, type[enum.IntEnum]]] = {
 }
 """Tables of a view, by field."""
 GPUS: Final = ("h100-sxm", "a100-sxm", "rtx-3090")
-"""Whose times the page shows."""
+"""GPUs whose times the page shows."""
 TIMES: Final = ("launch_latency_us", "event_latency_us", "partition_change_us", "drain_ack_us", "reset_us")
 
 _UNITS: Final = (
@@ -154,7 +154,7 @@ _UNITS: Final = (
     (r"FOLD|(FORM\d_)?(ROWS|COLUMNS|SLICES)", "tiles"),
     (r"STEPS", "steps"),
 )
-"""By pattern of a column's name."""
+"""Units by pattern of a column's name."""
 
 
 def unit(column: enum.IntEnum) -> str:
@@ -175,7 +175,7 @@ def words(column: enum.IntEnum) -> list[str]:
 
 
 def source(table: str, column: enum.IntEnum) -> str:
-    """Where a scheduler on a real host would have the column from."""
+    """The source from which a scheduler on a real host would have the column."""
     found = words(column) or [word for word in ("requests", "completions", "dependencies") if word in _OF_TABLE[table]]
     return ", ".join(dict.fromkeys(SOURCES[word] for word in found)) or SOURCES["open"]
 

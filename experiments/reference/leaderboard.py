@@ -50,7 +50,7 @@ PAGE, TABLES = "leaderboard.md", "leaderboard.csv"
 
 
 def committed(docs: Path) -> dict[str, Ranking]:
-    """By file, relative to ``docs``: rankings of scenarios as they are shipped."""
+    """Rankings of scenarios as they are shipped, by file, relative to ``docs``."""
     files = (path for ending in ("*.json", "*.json.gz") for path in (docs / "results").rglob(ending))
     return {path.relative_to(docs).as_posix(): ranking for path, ranking in _as_shipped(files)}
 
@@ -95,7 +95,7 @@ def _costs(row: Summary) -> Table:
 
 
 def _links(row: Summary, docs: Path) -> str:
-    """To the policy, if one is shipped, and to the episodes."""
+    """Links to the policy, if one is shipped, and to the episodes."""
     links = [f"[episodes]({row.file})"]
     name = shipped_scenarios().get(row.scenario)
     if name is not None:

@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def anchor(self) -> str:
-        """Of its heading."""
+        """The anchor of the scheduler's heading."""
         return re.sub(r"[^\w-]", "", self.label)
 
     @property
@@ -67,7 +67,7 @@ class Entry:
         return _arguments(self.make)
 
     def section(self) -> list[str]:
-        """Its part of the page."""
+        """The scheduler's part of the page."""
         module = inspect.getmodule(self.make)
         text = markdown(inspect.getdoc(module) or "")
         more = markdown((inspect.getdoc(self.make) or "").partition("\n")[2])
@@ -119,7 +119,7 @@ def _arguments(make: Callable[..., Any]) -> dict[str, str]:
 
 
 def _said(docstring: str) -> dict[str, str]:
-    """Of each argument: in a section of its own, or behind its name in the text."""
+    """What is said of each argument: in a section of its own, or behind its name in the text."""
     text = docstring.partition("Raises:")[0]
     if "Args:\n" in text:
         pieces = re.split(r"^ {4}(?=\w[\w, ]*:)", text.partition("Args:\n")[2], flags=re.MULTILINE)[1:]

@@ -228,7 +228,7 @@ def _estimate(interval: Interval, scale: float, values: Sequence[float] = ()) ->
 
 
 def _sum(intervals: Sequence[Interval]) -> Estimate:
-    """Of figures on the same seeds; the bounds are added as if all were at an end at once."""
+    """The sum of figures on the same seeds; the bounds are added as if all were at an end at once."""
     if any(i.low is None or i.high is None for i in intervals):
         return Estimate(sum(i.mean for i in intervals))
     low, high = (sum(float(getattr(i, side)) for i in intervals) for side in ("low", "high"))

@@ -164,7 +164,7 @@ def _check_timeline(timeline: Timeline, tenants: int, kernels: int, who: str) ->
 
 JOB_COLUMNS = ("scheduler", "seed", "tenant", "job", "arrived_us", "started_us", "completed_us")
 MOST_ROWS = 2**24
-"""Of a small file: a row takes more than a quarter of a byte there."""
+"""Most rows of a small file: a row takes more than a quarter of a byte there."""
 
 
 def read_jobs(path: Path, *more: str) -> DataFrame:
@@ -185,7 +185,7 @@ def read_jobs(path: Path, *more: str) -> DataFrame:
 
 
 def _timelines(file: Path, schedulers: list[str]) -> dict[str, Timeline]:
-    """By scheduler, if kernels were recorded."""
+    """The timelines by scheduler, if kernels were recorded."""
     if not file.exists():
         return {}
     found: dict[str, Timeline] = {}

@@ -164,7 +164,7 @@ def charts(comparison: ComparedRuns) -> dict[str, Any]:
 
 
 def _on_page(name: str, chart: Figure) -> dict[str, Any]:
-    """Without what the page has itself: the title, and the legend of schedulers."""
+    """A chart without what the page has itself: the title, and the legend of schedulers."""
     found: dict[str, Any] = json.loads(without_title(chart).to_json())
     found["layout"]["showlegend"] = name == "utilisation"
     return found

@@ -42,11 +42,11 @@ class SchedulerResult(msgspec.Struct):
     description: str
     clairvoyant: bool
     seeds: list[int]
-    """Of finished episodes."""
+    """Seeds of finished episodes."""
     figures: dict[str, Any]
     """Means over seeds (percentiles: of the jobs of all seeds together) with 95 % bootstrap intervals."""
     cost_difference: dict[str, Any]
-    """From the first scheduler, paired by seed."""
+    """The difference from the first scheduler's cost, paired by seed."""
     per_seed: list[dict[str, Any]]
     """Figures of every finished episode."""
 
@@ -105,7 +105,7 @@ def provenance_of(comparison: ComparedRuns) -> Provenance:
 
 
 def sha256(data: bytes) -> str:
-    """Of a file's content, hexadecimal."""
+    """The SHA-256 of a file's content, hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 

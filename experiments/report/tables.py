@@ -71,7 +71,7 @@ def best_mean(column: Mapping[str, Interval], figure: FigureSpec, workers: set[s
 
 
 BASELINE = "(baseline)"
-"""Behind the first scheduler."""
+"""Mark behind the first scheduler."""
 
 _LEFT_OUT = ("turnaround_mean_us", "ttft_mean_us", "tpot_mean_us", "progress", "decisions")
 _NOT_PRINTED = (*_LEFT_OUT, "makespan_us")
@@ -101,7 +101,7 @@ class Layout:
     bounds: frozenset[str] = frozenset()
     """Figures whose intervals are shown by their ends, not by their half width."""
     letters: int | None = None
-    """In a line of a row's names."""
+    """Letters in a line of a row's names, at most."""
 
 
 _NOTEBOOK = (
@@ -112,7 +112,7 @@ PAGE = Layout(bounds=frozenset(["cost", _DIFFERENCE]))
 
 
 def _printed(columns: int, intervals: int) -> Layout:
-    """Without so many of what is dispensable."""
+    """The layout without so many of what is dispensable."""
     letters = 28 if columns < len(_DISPENSABLE) else 20
     dropped = frozenset([*_NOT_PRINTED, *_DISPENSABLE[:columns]])
     return Layout(dropped, frozenset(_INTERVALS[:intervals]), letters=letters)
@@ -129,7 +129,7 @@ _PRINTED = [
 
 
 def comparison_tables(comparison: ComparedRuns, *, coloured: bool = True) -> Group:
-    """For the terminal: as much as fits its width, and what the signs mean, with colours or without.
+    """Tables for the terminal: as much as fits its width, and what the signs mean, with colours or without.
 
     The whole GPU comes last: that is what one sees when it is printed.
     """
@@ -143,12 +143,12 @@ def comparison_tables(comparison: ComparedRuns, *, coloured: bool = True) -> Gro
 
 
 def whole_gpu_table(comparison: ComparedRuns) -> Any:
-    """For the terminal: the table of the whole GPU alone, without notes."""
+    """The table of the whole GPU alone for the terminal, without notes."""
     return _Fitted([lambda layout=layout: tables(comparison, layout)[0] for layout in _PRINTED])  # type: ignore[misc]
 
 
 def html_tables(comparison: ComparedRuns) -> str:
-    """For a notebook."""
+    """Tables for a notebook."""
     shown = "".join(table._repr_html_() for table in tables(comparison, PAGE))
     below = f"<p>Best of a column is bold. {escape(notes(comparison))}</p>"
     return f'<style>{_NOTEBOOK}</style><div class="gpusched">{shown}</div>{below}'

@@ -44,7 +44,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def best(self) -> float:
-        """Of the model that was kept."""
+        """The cost of the model that was kept."""
         return min(self.costs)
 
 
@@ -60,16 +60,16 @@ class Curves(msgspec.Struct, frozen=True, kw_only=True):
     baselines: dict[Label, Figure]
     """Mean costs of hand-written schedulers on these episodes."""
     timesteps: list[int]
-    """Where the mean over seeds is taken: decisions before each validation, on average over the seeds."""
+    """Points at which the mean over seeds is taken: decisions before each validation, on average over the seeds."""
     curves: list[Curve]
-    """By seed."""
+    """One curve a seed."""
 
     def __post_init__(self) -> None:
         if not self.timesteps:
             raise ValueError("timesteps: is empty")
 
     def means(self) -> list[Interval]:
-        """At each of ``timesteps``: the mean over seeds, whose costs are linear between their validations."""
+        """The means over seeds at each of ``timesteps``; costs are linear between validations."""
         costs = [np.interp(self.timesteps, curve.timesteps, curve.costs).tolist() for curve in self.curves]
         return [mean_interval(found) for found in zip(*costs, strict=True)]
 
@@ -147,7 +147,7 @@ def _check_same(first: Record, other: Record) -> None:
 
 
 def _baselines(records: Sequence[Record]) -> dict[str, float]:
-    """Of all trainings together: one may have been run without."""
+    """The baselines of all trainings together: one may have been run without."""
     found: dict[str, float] = {}
     for record in records:
         for name, cost in record.curve.baselines.items():
@@ -176,7 +176,7 @@ BASELINES = 3
 SIZE_IN = (7.5, 3.8)
 AGENT, SEED, BASELINE = COLOURS[0], PALE, COLOURS[1]
 SHOWN_SHARE = 0.8
-"""Of all costs, the share that fits into the frame: an untrained agent can cost many times what matters later."""
+"""Share of all costs that fits into the frame: an untrained agent can cost many times what matters later."""
 WHOLE = 3.0
 """The frame holds all costs if it need not be higher than this many times."""
 

@@ -35,7 +35,7 @@ from gpusched_env.experiments.results.summary import HEADS, ORDER, Summary, chec
 from gpusched_env.experiments.tuning.table import tuning_table
 
 WIDTH_IN, HEIGHT_IN, ENTRY_IN = 7.5, 4.6, 0.235
-"""Of the picture, at least so high, and of an entry of its legend."""
+"""Width of the picture, its least height, and the height of an entry of its legend, inches."""
 ACROSS, UP = (find_figure(key, of_tenant=False) for key in ("best_effort", "urgent_p99"))
 MARKERS = ("o", "s", "D", "^", "P", "v")
 
@@ -218,7 +218,7 @@ def _ordered(rankings: Sequence[Ranking]) -> list[Ranking]:
 
 
 def _trades(rankings: Mapping[str, Ranking], docs: Path) -> dict[str, tuple[str, Ranking]]:
-    """By scenario: the name of its picture, and the ranking with most schedulers that it is drawn of."""
+    """The name of each scenario's picture, and the ranking with most schedulers that it is drawn of, by scenario."""
     found: dict[str, tuple[str, Ranking]] = {}
     for scenario in scenarios_of(rankings):
         known = [r for r in rankings.values() if scenario in r.variants and r.gpu is None and has_trade(r, scenario)]
@@ -259,6 +259,6 @@ def _commands(rankings: Mapping[str, Ranking], curves: Mapping[str, Curves], doc
 
 
 def _folder(command: str, scenario: str) -> str:
-    """Where a training was written, as its command says."""
+    """The folder that a training was written to, as its command says."""
     parts = shlex.split(command.replace("--out=", "--out "))
     return parts[parts.index("--out") + 1] if "--out" in parts[:-1] else f"results/train/{scenario}"

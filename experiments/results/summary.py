@@ -29,7 +29,7 @@ SHOWN: Final[tuple[Kind, ...]] = ("published", "rule", "agent")
 PRIORITIES: Final = "priority-streams"
 """The GPU's own means for urgent work, beside which a scheduler has to show what it adds."""
 ORDER: Final = ("own", "held_out", "train")
-"""Of the sets of workloads on a page."""
+"""The order of the sets of workloads on a page."""
 HEADS: Final = (
     "scenario", "workloads", "episodes", "best published", "best rule", PRIORITIES, "agent", "agent against the best",
     "verdict",
@@ -97,7 +97,7 @@ class Summary:
         return seeds if problems == 1 else f"{seeds} × {problems}"
 
     def cells(self) -> list[str]:
-        """Of the columns :data:`HEADS`."""
+        """Cells of the columns :data:`HEADS`."""
         published, rule, agent = (self.best(kind) for kind in SHOWN)
         priorities = self.priorities
         return [
@@ -117,7 +117,7 @@ class Summary:
 
 
 def of_record(rankings: Mapping[str, Ranking]) -> list[Summary]:
-    """Of each scenario and set of workloads the file that counts, by scenario; ``rankings``: by file.
+    """The file that counts for each scenario and set of workloads, by scenario; ``rankings``: by file.
 
     The one with a trained agent, with enough seeds for ranks, with most seeds, with most schedulers, in this order.
     """

@@ -23,7 +23,7 @@ NAME = "ray"
 TRIALS = "trials"
 """Folder of the trainings, by Ray's name of the trial."""
 DRAWN = "drawn."
-"""Before the names of hyper-parameters in a trial's configuration, which has what Optuna drew as well."""
+"""Prefix of the names of hyper-parameters in a trial's configuration, which has what Optuna drew as well."""
 
 
 def sweep(

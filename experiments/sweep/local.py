@@ -76,7 +76,7 @@ SPACES: dict[str, dict[str, Suggest]] = {
         "margin": _log("margin", 0.01, 0.2),
     },
 }
-"""By algorithm: hyper-parameters, and how an Optuna trial draws them."""
+"""The hyper-parameters of each algorithm, and how an Optuna trial draws them."""
 
 
 def suggested(config: TrainingConfig, fixed: frozenset[str], trial: Trial) -> TrainingConfig:

@@ -31,7 +31,7 @@ from gpusched_env.versions import versions
 Drawn = dict[str, float | str]
 """Options as :class:`~gpusched_env.baselines.tuning.Trial` keeps them."""
 RANDOM_SHARE = 0.4
-"""Of the budget: trials at random before the estimator is asked."""
+"""Share of the budget that goes into trials at random before the estimator is asked."""
 
 
 def next_trial(scheduler: str, ranges: Ranges, trials: Sequence[Trial], budget: int, seed: int) -> Drawn:

@@ -32,7 +32,7 @@ Identity = tuple[str, tuple[int, int, int], tuple[int, int, int]]
 
 RECORDING = "*.workload.json*"
 KERNEL_LIMIT, NETWORK_LIMIT = 0.06, 0.08
-"""Of the median absolute error; fixed before the first comparison."""
+"""Limits of the median absolute error; fixed before the first comparison."""
 SHORT_US, LONG_US = 5.0, 20.0
 """Kernels are shown apart by their recorded time: below, between and above."""
 SHARE, SIGNED = "{:.1%}", "{:+.1%}"
@@ -48,13 +48,13 @@ class CarryOverResult:
     lengths_us: Floats
     """Recorded times of the kernels that both recordings have, on ``gpu``, medians of their launches."""
     kernels: Floats
-    """By kernel: the time carried over, over the recorded one."""
+    """The time carried over, over the recorded one, by kernel."""
     uncached: Floats
     """The same where nothing is known of the L2."""
     unchanged: Floats
     """The same of the time on the other GPU, as it is."""
     network_ratio: float
-    """Of all kernels of an iteration together."""
+    """The ratio of all kernels of an iteration together."""
     network_uncached: float
     network_unchanged: float
     distinct: int
@@ -204,7 +204,7 @@ def summary(found: Sequence[CarryOverResult]) -> Table:
 
 
 def by_length(found: Sequence[CarryOverResult]) -> Table:
-    """Where the errors of kernels are: ratios of predicted to recorded times, by how long kernels are."""
+    """The errors of kernels by how long they are: ratios of predicted to recorded times."""
     rows = []
     for way, group in directions(found):
         lengths = np.concatenate([each.lengths_us for each in group])

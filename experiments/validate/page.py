@@ -24,7 +24,7 @@ MOST_CONCURRENT = 8
 SMALLEST_ERROR = 1e-4
 """Smaller errors are drawn here: a logarithmic axis has no zero."""
 MARKED, OTHERS = Look(COLOURS[3]), Look(COLOURS[0])
-"""Of launches in a timeline."""
+"""Looks of launches in a timeline."""
 
 
 def html(validation: Validation) -> str:

@@ -29,7 +29,7 @@ MODEL_PAIRS = "model_pairs"
 TRACES = "traces"
 TRACE_SUFFIX = ".kineto.json.gz"
 WORKLOAD_SUFFIX = ".workload.json.gz"
-"""Of a trace that was imported."""
+"""End of the name of an imported trace's file."""
 ROW_KEYS = {"id", "what", "spec"}
 """What begins a row: a first line without any of these is a header."""
 
@@ -121,9 +121,9 @@ class Recordings:
     folder: Path
     kernels: dict[str, SyntheticKernel]
     sets: dict[str, list[RecordedScenario]]
-    """Of :data:`KERNEL_SETS`, those that the folder has."""
+    """The recorded scenarios of those :data:`KERNEL_SETS` that the folder has."""
     model_pairs: list[GraphPair] | None
-    """Those that can be simulated; ``None`` if the folder has no file of them."""
+    """The pairs that can be simulated; ``None`` if the folder has no file of them."""
     skipped: list[str]
     """Why other pairs of networks are left out, one text a pair."""
     workloads: dict[str, Workload] = field(default_factory=dict)

@@ -224,11 +224,11 @@ def timer_kernel(duration_us: float, gpu: GpuSpec) -> KernelProfile:
 
 
 FLAG_US = 4.0
-"""From a raised memory flag to the start of the stream that waits for it (median of the recordings)."""
+"""The time from a raised memory flag to the start of the stream that waits for it (median of the recordings)."""
 RAISED_TOGETHER_US = 0.55
 """Streams whose flags rise at the same time start this far apart, in stream order."""
 BLOCK_GAP_US = 2.05
-"""From a kernel's last block to the first block of the next in its stream, as block timers see it.
+"""The time from a kernel's last block to the first block of the next in its stream, as block timers see it.
 
 The specification's ``stream_gap_us`` is what profilers see, whose kernel durations contain part of it.
 """
@@ -237,7 +237,7 @@ The specification's ``stream_gap_us`` is what profilers see, whose kernel durati
 DRAWS = 5
 """One draw's ends are within noise of each other; what is compared with medians of repetitions is their mean."""
 SPACER_US = 0.01
-"""Of a grid that takes a number."""
+"""The time that a grid that takes a number runs."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class RecordingReplay:
     timer: bool = True
     """The timer kernel holds an SM."""
     draws: int = DRAWS
-    """Of the spread of durations, over which a prediction is the mean; one where there is no spread."""
+    """Draws of the spread of durations over which a prediction is the mean; one where there is no spread."""
     _profiles: dict[str, KernelProfile] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def predict(self, scenario: RecordedScenario) -> NDArray[np.float64]:
@@ -277,7 +277,7 @@ class RecordingReplay:
             streams.append(KernelStream("timer", [timer_kernel(last_us, self.gpu)]))
         streams += [KernelStream(f"draw {i}", [timer_kernel(SPACER_US, self.gpu)]) for i in range(draw)]
         launches: list[list[int]] = [[] for _ in streams]
-        """Of each stream, rows of the scenario's launches; spacers and the timer kernel are none of them."""
+        """Rows of the scenario's launches of each stream; spacers and the timer kernel are none of them."""
         for number, ready_us in stream_starts(scenario).items():
             own = [i for i, launch in enumerate(scenario.launches) if launch.stream == number]
             kernels = [self._profile(scenario.launches[i].kernel) for i in own]

@@ -253,7 +253,7 @@ class ValidationRun:
         self._controls_on = {name: {"gpu": gpu, "own": Shared(own)} for name, own in made.items() if own}
         complete = RecordingReplay(recordings.kernels, self.gpu)
         self._predictions: dict[str, dict[str, list[Predict]]] = {}
-        """By what is off and set."""
+        """The predictions by what is off and set."""
         for variant, replay in {ALL_ON: complete, **(complete.ablations() if ablation else {})}.items():
             shared = Shared(replay)
             self._predictions[variant] = {

@@ -69,7 +69,7 @@ def launches(sets: Mapping[str, Sequence[tuple[RecordedScenario, Any]]]) -> Data
 
 
 def concurrency(scenario: RecordedScenario) -> list[int]:
-    """For each launch, how many launches ran at the midpoint of its measured time, itself included."""
+    """The number of launches that ran at the midpoint of each launch's measured time, itself included."""
     start = np.array([m.start_us for m in scenario.measured])
     end = np.array([m.end_us for m in scenario.measured])
     return [max(1, int(((start <= middle) & (middle <= end)).sum())) for middle in (start + end) / 2]
@@ -142,7 +142,7 @@ SIDES = ("foreground", "background")
 
 @dataclass
 class _Stream:
-    """Of the model of SM shares: kernels as (SMs, us alone), one after the other."""
+    """A stream of the model of SM shares: kernels as (SMs, us alone), one after the other."""
 
     kernels: Sequence[tuple[float, float]]
     free_us: float
@@ -150,13 +150,13 @@ class _Stream:
     priority: int
     done: int = 0
     left_us: float = 0.0
-    """Of the present kernel, at full speed."""
+    """What is left of the present kernel, at full speed."""
 
 
 def ends_of(
     scenarios: Mapping[str, Sequence[RecordedScenario]], kernels: Mapping[str, SyntheticKernel], sms: int
 ) -> DataFrame:
-    """Of every launch, a row each in the order of :func:`~gpusched_env.experiments.validate.scoring.launches`:
+    """The ends of every launch, a row each in the order of :func:`~gpusched_env.experiments.validate.scoring.launches`:
 
     ``ready_us``, when its stream starts; ``alone_us``, when it would end if nothing else ran; ``shared_us``, when it
     ends by shares of SMs.
@@ -233,7 +233,7 @@ def _rates(running: Sequence[_Stream], sms: int) -> list[float]:
 
 
 def constants(pairs: Sequence[GraphPair]) -> list[tuple[float, float]]:
-    """Of each pair, the median recorded slowdowns of both sides over all pairs of its mode."""
+    """The median recorded slowdowns of both sides over all pairs of its mode, for each pair."""
     recorded = {mode: np.array([pair.recorded for pair in pairs if pair.mode == mode]) for mode in _modes(pairs)}
     medians = {mode: np.median(of, axis=0).tolist() for mode, of in recorded.items()}
     return [(medians[pair.mode][0], medians[pair.mode][1]) for pair in pairs]
@@ -244,7 +244,7 @@ def _modes(pairs: Sequence[GraphPair]) -> set[str]:
 
 
 def shares(pairs: Sequence[GraphPair], workloads: Mapping[str, Workload], sms: int) -> list[tuple[float, float]]:
-    """Of each pair, slowdowns of both sides by shares of SMs, if any kernel of the one may meet any of the other.
+    """The slowdowns of both sides by shares of SMs, for each pair, if any kernel of the one may meet any of the other.
 
     Args:
         pairs: of networks.
@@ -279,7 +279,7 @@ def covered(workload: Workload, alone_us: float, sms: int) -> NDArray[np.float64
 def slowdowns(
     first: NDArray[np.float64], second: NDArray[np.float64], sms: int, *, urgent: bool
 ) -> tuple[float, float]:
-    """Of two networks that cover SMs as :func:`covered` says; ``urgent``: the first one goes first."""
+    """The slowdowns of two networks that cover SMs as :func:`covered` says; ``urgent``: the first one goes first."""
     count = np.arange(sms + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         together = np.minimum(1.0, sms / (count[:, None] + count[None, :]))

@@ -135,7 +135,7 @@ NAMES = {**{name: name for name in KERNEL_SETS}, MODEL_PAIRS: "pairs of networks
 EVERY_PAIR = "Every pair of networks"
 ALL_ON = "everything on"
 EVERY = {"sequences": 5}
-"""Of these sets an ablation runs only every n-th scenario."""
+"""Sets of which an ablation runs only every n-th scenario."""
 SKILL_NOTE = """\
 Absolute errors. *Constant*: the median of the mode, which is the stretch of a launch over its time alone, or the \
 slowdown of a side. It is read off the very recordings that it is compared on, which no prediction is allowed. *SM \
@@ -167,7 +167,7 @@ Slowdowns, predicted and measured; {faster} of {count} recorded ones are below 1
 
 
 def all_tables(validation: Validation) -> list[Table]:
-    """In the order of the page; some may have no rows."""
+    """All tables in the order of the page; some may have no rows."""
     checks = [as_row(c) | {"name": NAMES[c.set], "what": limited(c)} for c in validation.checks()]
     return [
         table_of(

@@ -21,7 +21,7 @@ from gpusched_env.scheduling.view import View
 COMMAND_MOVES: Final[dict[str, type[CommandMove]]] = {
     command.NAME: import_module(f"{__name__}.{command.NAME}").MOVE for command in COMMANDS if command is not Wait
 }
-"""By the command's name in scenarios."""
+"""Classes of moves, by the command's name in scenarios."""
 if TYPE_CHECKING:
     Move = CommandMove | WaitMove | BadWait | Act
 else:

@@ -35,7 +35,7 @@ class LaunchMove(CommandMove, frozen=True, kw_only=True, tag="launch"):
     """``None``: its stream's."""
     partition: Sms | None = None
     stream: int | None = None
-    """Of the scheduler's own streams (counted round); -1 and below: row 0 and up of all streams. ``None``: its own."""
+    """A stream of the scheduler's own (counted round); -1 and below: row 0 and up of all streams. ``None``: its own."""
 
     def command(self, view: View, own: Sequence[int]) -> Launch | None:
         kernel, stream = kernel_at(self.among, self.pick, view), self.stream

@@ -31,7 +31,7 @@ TABLES: Final = {
     "rejectable": "jobs",
     "all": "jobs",
 }
-"""Of a view, where rows are; otherwise the table has the name of what is among it."""
+"""The table of a view for each kind of rows; otherwise the table has the name of what is among it."""
 LEGAL: Final = ("launchable", "synchronisable", "rejectable")
 """Columns that say for what a command is legal."""
 UNKNOWN = 1_000_000
@@ -93,7 +93,7 @@ class CommandMove(AnyMove, frozen=True, kw_only=True):
     DRAWN_WEIGHTS: ClassVar[tuple[float, ...]] = (0.0, 0.05, 0.3)
     """A drawn case has one of these in its place."""
     ANY_CHANCE: ClassVar[float] = 0.2
-    """Where it is on offer: how often it is what is often not legal, before :attr:`ANY_SHARE` decides."""
+    """Chance that a move, where it is on offer, is what is often not legal, before :attr:`ANY_SHARE` decides."""
     ANY_SHARE: ClassVar[int] = 0
     """How often it is what is often not legal, or not offered, beside others with a share; 0: by its chance."""
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 MEANS = {(RL, SW): 1.66, (DYNAMIC, SW): 1.05, (DYNAMIC, HW): 1.30, (STATIC, SW): 1.16, (STATIC, HW): 1.31}
-"""Of the programs of a class, in the paper's simulator; its bars exist as pictures only."""
+"""Mean speed-ups of the programs of a class, in the paper's simulator; its bars exist as pictures only."""
 WITHIN = 0.15
 OCCUPANCY = {RL: 0.34, "instanas_infer_b1": 0.39}
 """Published, in one stream: Brax on average, and InstaNAS-A."""
@@ -207,7 +207,7 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def speedups(self) -> DataFrame:
-        """By gap, class and program; a column a scheduler."""
+        """Speed-ups by gap, class and program; a column a scheduler."""
         rows = ["gap_us", "kind", "program"]
         times = self._runs.pivot(index=rows, columns="scheduler", values="time_us")
         in_order = self._runs[rows].drop_duplicates().itertuples(index=False, name=None)
@@ -215,7 +215,7 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def occupancy(self) -> DataFrame:
-        """By class, with the simulator's gap; a column a scheduler."""
+        """Occupancies by class, with the simulator's gap; a column a scheduler."""
         runs = self._runs[self._runs.gap_us == SIMULATOR_GAP_US]
         found = runs.pivot_table(index="kind", columns="scheduler", values="occupancy", sort=False)
         return found[list(SCHEDULERS)]
@@ -265,7 +265,7 @@ class Paper(Reproduction):
         return {what: float(figure) for what, figure in figures.items()}
 
     def occupancies(self) -> list[dict[str, Any]]:
-        """Of programs in one stream, beside the published ones."""
+        """Occupancies of programs in one stream, beside the published ones."""
         serial = self._runs[(self._runs.gap_us == SIMULATOR_GAP_US) & (self._runs.scheduler == SERIAL)]
         by_name = {**serial.groupby("kind").occupancy.mean(), **serial.set_index("program").occupancy}
         return [

@@ -67,10 +67,10 @@ BY_LENGTH = (SERIAL, GRAPH, BEFORE, f"{SW}, 32", f"{HW}, 32", PERSISTENT)
 
 @dataclass(frozen=True, slots=True)
 class AcsOutcome:
-    """Of one run."""
+    """What one run comes to."""
 
     time_us: float
-    """From the start of the program to its end."""
+    """The time from the start of the program to its end."""
     occupancy: float
     """Warps of resident blocks over the GPU's, mean over the time: of each kernel as many as fit, while it ran.
     Kernels side by side count each as if alone, at most the whole GPU."""
@@ -82,13 +82,13 @@ class AcsRun:
 
     program: str
     scheduler: str
-    """Of :data:`SCHEDULERS`."""
+    """One of :data:`SCHEDULERS`."""
     gap_us: float
-    """Between two kernels of a stream."""
+    """The gap between two kernels of a stream."""
     host_us: float = HOST_US
-    """From one launch of the application to the next."""
+    """The time from one launch of the application to the next."""
     length: float = 1.0
-    """Of :data:`LENGTHS`."""
+    """The length of kernels, one of :data:`LENGTHS`."""
     memory: str = AGAIN
 
     def problem(self) -> Problem:

@@ -302,5 +302,5 @@ under which a task never completes anything has no figure (nan)."""
 
 
 def _mean(frames: Sequence[DataFrame]) -> DataFrame:
-    """Of frames with the same rows and columns; the same rows of all."""
+    """The mean of frames with the same rows and columns."""
     return sum(frames[1:], frames[0]) / len(frames)

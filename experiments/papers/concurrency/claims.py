@@ -29,7 +29,7 @@ NAMES = {"slowdown": "turnaround", "variation": "deviation over mean", "training
 
 Verdict = tuple[bool, str]
 Judge = Callable[["DataFrame"], Verdict]
-"""Of a setting: its runs by mechanism, with ``slowdown``, ``training_speed`` and ``progress``, gives the verdict."""
+"""Gives the verdict from a setting's runs by mechanism, with ``slowdown``, ``training_speed`` and ``progress``."""
 
 
 def percent(ratio: float) -> str:
@@ -44,12 +44,12 @@ def each(at: DataFrame, figure: str, mechanisms: tuple[str, ...] = OFFERED) -> s
 
 
 def least(at: DataFrame, figure: str) -> str:
-    """Of NVIDIA's mechanisms."""
+    """The one of NVIDIA's mechanisms with the lowest figure."""
     return min(OFFERED, key=at[figure].__getitem__)
 
 
 def most(at: DataFrame, figure: str) -> str:
-    """Of NVIDIA's mechanisms."""
+    """The one of NVIDIA's mechanisms with the highest figure."""
     return max(OFFERED, key=at[figure].__getitem__)
 
 
@@ -128,12 +128,12 @@ def lowest(figure: str, mechanism: str) -> Judge:
 
 
 def highest(figure: str, mechanism: str) -> Judge:
-    """A mechanism has the highest of the three."""
+    """A judge of whether a mechanism has the highest figure of the three."""
     return lambda at: (beats(at, figure, mechanism, 1.0), f"{NAMES[figure]}: {each(at, figure)}")
 
 
 def rising(figure: str, *mechanisms: str) -> Judge:
-    """It rises along the mechanisms."""
+    """A judge of whether a figure rises along the mechanisms."""
 
     def judge(at: DataFrame) -> Verdict:
         rises = all(at[figure][one] < at[figure][next_one] for one, next_one in itertools.pairwise(mechanisms))

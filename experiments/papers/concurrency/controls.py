@@ -39,7 +39,7 @@ class Control:
     mechanism: str
     instead: str
     own: bool = True
-    """It is the claim's mechanism; otherwise something that the claim may rest on."""
+    """Whether this is the claim's own mechanism, not something that the claim may rest on."""
     compared: bool = False
     """The claim itself compares the mechanism with what stands in: that it fails follows from its coming out."""
 
@@ -76,7 +76,7 @@ CONTROLS: Final[dict[str, tuple[Control, ...]]] = {
     "Turnaround: time slicing below MPS below priority streams": (SLICES, HOSTS),
     "Training time added: most by time slicing, least by MPS": (TURNS,),
 }
-"""By the text of a claim."""
+"""The controls of a claim, by its text."""
 DESCRIPTIONS: Final = {
     "No mechanism gives both low turnaround and high utilisation": (
         "it says of the three, as they are, that none is best at both: none of them is its cause, and what would have "
@@ -123,8 +123,8 @@ class ControlledClaim:
 
     @property
     def verdict(self) -> str:
-        """Of the claim's own mechanism ``shown``, ``not shown`` (it comes out without it as well), ``compared``,
-        ``off`` or ``undecided``; of something else whether it rests on it; ``description``."""
+        """The verdict on the claim's own mechanism: ``shown``, ``not shown`` (it comes out without it as well),
+        ``compared``, ``off`` or ``undecided``; of something else whether it rests on it; ``description``."""
         if not self.off:
             return DESCRIPTION
         if self.comes_out is None or self.without is None:
@@ -136,7 +136,7 @@ class ControlledClaim:
 
     @property
     def holds(self) -> bool | None:
-        """It comes out, and fails without its mechanism; ``None``: not told, or about something else."""
+        """Whether it comes out, and fails without its mechanism; ``None``: not told, or about something else."""
         if not self.own or self.verdict in (DESCRIPTION, UNDECIDED):
             return None
         return self.verdict in (SHOWN, COMPARED)

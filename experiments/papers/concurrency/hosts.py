@@ -66,7 +66,7 @@ judged setting, and not fitted."""
 LEAST_ADDED_S = 50.0
 """Least that any of the notes says of time slicing, for some network: at least 8.5 ms."""
 RECORDED = 0.0
-"""In place of a time of a request alone: hosts as they were recorded."""
+"""Stands in place of a time of a request alone: hosts as they were recorded."""
 SWEPT_US = (RECORDED, LEAST_ADDED_S * 1e6 / (REQUESTS * SLICED), BOUND_US, 2.0 * BOUND_US, 4.0 * BOUND_US)
 """Times of a ResNet-50 request alone."""
 
@@ -118,7 +118,7 @@ HOSTS = {
     "at work": (AT_WORK, 0.0),
     "at work and waiting": (AT_WORK, WAITING),
 }
-"""By which hosts slow each other."""
+"""Shares by which hosts slow each other: at work, and waiting for the GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class OneProcess:
     network: str
     batch: int
     hosts: str
-    """Of :data:`HOSTS`."""
+    """How hosts slow each other, one of :data:`HOSTS`."""
 
     def run(self, device: str) -> Slowdown:
         rows = [

@@ -292,7 +292,7 @@ class RecordedClaim:
     lower: str
     higher: str
     spread: bool = False
-    """It is of deviations over means; of those no error is known."""
+    """Whether the claim is of deviations over means; of those no error is known."""
 
 
 RECORDED_CLAIMS: Final = (
@@ -316,7 +316,7 @@ def rises(claim: RecordedClaim, network: str, launcher: str) -> bool | None:
 
 
 def order_by_lock(judge: Callable[[RecordedClaim, str, str], bool | None] = rises) -> str:
-    """For which networks turnarounds have the published order with the interpreter's lock, and for which without it."""
+    """Networks with the published order of turnarounds, with the interpreter's lock and without it, as a sentence."""
     found = [
         ", ".join(name for network, name in NETWORKS.items() if judge(RECORDED_CLAIMS[0], network, launcher)) or "none"
         for launcher in LAUNCHERS

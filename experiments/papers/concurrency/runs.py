@@ -48,11 +48,11 @@ SCHEDULERS: Final = {
     "streams": "pass-through",
     "priority streams": "priority-streams",
 }
-"""By the recorded mode."""
+"""Schedulers by the recorded mode."""
 LAUNCHERS: Final = ("eager", "compiled")
 NETWORKS: Final = {"vgg19": "VGG-19", "densenet201": "DenseNet-201", "resnet152": "ResNet-152"}
 SHARED_HORIZON_US, SHARED_STEPS_ALONE = 600_000.0, 4
-"""Of a simulation of both, in which every training makes four steps or more; and steps of training alone."""
+"""Horizon of a simulation of both, in which every training makes four steps or more; and steps of training alone."""
 REQUESTS_ALONE = 50
 Row = Mapping[str, Any]
 
@@ -65,7 +65,7 @@ def shared_rows() -> dict[tuple[str, str, str], Row]:
 
 
 def mean_us(row: Row, task: str) -> float:
-    """Of a task of a row: ``inference``, ``training``, ``alone_training``; NaN if it never ended."""
+    """Mean time of a task of a row: ``inference``, ``training``, ``alone_training``; NaN if it never ended."""
     value = row[f"{task}_us"]["mean_us"]
     return math.nan if value is None else float(value)
 
@@ -83,11 +83,11 @@ class SharedRun:
     """Inference beside training of the same network."""
 
     network: str
-    """Of :data:`NETWORKS`."""
+    """One of :data:`NETWORKS`."""
     launcher: str
-    """Of :data:`LAUNCHERS`."""
+    """One of :data:`LAUNCHERS`."""
     mode: str
-    """Of :data:`SCHEDULERS`."""
+    """The recorded mode, one of :data:`SCHEDULERS`."""
 
     def run(self, device: str) -> SharedSlowdown:
         rows = shared_rows()
@@ -138,7 +138,7 @@ def training_hosts(launcher: str) -> float:
 
 
 def host_shares(network: str, launcher: str) -> tuple[float, float]:
-    """By what share the other thread lengthens host times while it is at work, and while it waits for the GPU.
+    """Shares by which the other thread lengthens host times while it is at work, and while it waits for the GPU.
 
     At work: recorded beside a training that hardly uses the GPU. Waiting: as much less as for ResNet-50.
     """
@@ -161,8 +161,8 @@ def shared_cells() -> list[SharedRun]:
 
 
 GPUS = {"rtx-3090": 4, "h100-sxm": 12}
-"""By how much a recorded training batch grows until memory is full (24 and 80 GB): ResNet-50 from 32 to 128 samples
-on an RTX 3090, where it spends 59 % of its time in kernels of more than 1 ms (published: 57 %)."""
+"""Factors by which a recorded training batch grows until memory is full (24 and 80 GB): ResNet-50 from 32 to 128
+samples on an RTX 3090, where it spends 59 % of its time in kernels of more than 1 ms (published: 57 %)."""
 FULL = {"rtx-3090": 1, "h100-sxm": 5}
 """The same of trainings that were recorded at the largest power of two that fits into 24 GB: they take 13 to 14 GB
 (``memory_bytes`` of ``sharing.jsonl``)."""
@@ -175,9 +175,9 @@ class NetworkPair:
     inference: str
     training: str
     growth: Mapping[str, int] = field(default_factory=lambda: GPUS)
-    """Of the training's batch, by GPU."""
+    """The factor by which the training's batch grows, by GPU."""
     shares: tuple[float, float] = (AT_WORK, WAITING)
-    """By which threads of one process slow each other's hosts: at work, and waiting for the GPU."""
+    """Shares by which threads of one process slow each other's hosts: at work, and waiting for the GPU."""
 
 
 def _own(network: str, batch: int) -> NetworkPair:
@@ -193,20 +193,20 @@ PAIRS: dict[str, NetworkPair] = {
     "AlexNet": NetworkPair("alexnet_fp32_infer_b1", "resnet50_train_b32"),
     "BERT": NetworkPair("bert_infer_b1_s128", "bert_train_b16_s128"),
 }
-"""By the name of the inference network."""
+"""Pairs by the name of the inference network."""
 ARRIVALS = ("sequential", "poisson")
 SERVER_LOAD = 0.5
-"""Of random arrivals: requests a second times the time of a request alone."""
+"""Load of random arrivals: requests a second times the time of a request alone."""
 KEEP_OPEN_US = 40.0
 """Gaps shorter than the paper's estimate of a save are kept open."""
 RESERVED = 0.25
 """Share of the SMs that are kept open for requests: 20 of an RTX 3090's 82."""
 REQUESTS = 50
-"""Of each run in the judged setting, after a first (cold) one."""
+"""Requests of each run in the judged setting, after a first (cold) one."""
 SEEDS = (0, 1, 2)
-"""Of the judged setting: which recorded iterations requests and training steps repeat."""
+"""Seeds of the judged setting: which recorded iterations requests and training steps repeat."""
 HORIZON_US = 200_000.0
-"""Of each run in the other settings, with one seed and the hosts of the recordings."""
+"""Length of each run in the other settings, with one seed and the hosts of the recordings."""
 
 ALONE = ("inference alone", "training alone")
 PAPERS = ("rtx-3090", "ResNet-50", "sequential")
@@ -239,8 +239,8 @@ SWITCHED_OFF = {
 GPU."""
 APART, MOST = "priority streams, hosts apart", "priority streams, DenseNet-201's hosts"
 ONE_PROCESS = ("priority streams", SAVED)
-"""Where both tasks are threads of one process, whose hosts slow each other: priority streams need that, and do in
-:data:`MOST` as much as the largest recorded shares say. Elsewhere they are processes."""
+"""Mechanisms with both tasks as threads of one process, whose hosts slow each other: priority streams need that, and do
+in :data:`MOST` as much as the largest recorded shares say. Elsewhere they are processes."""
 NO_CONTENTION = Contention(issue=False, oldest_first=False, light_wait=False, dram=False)
 SWEPT = ("priority streams", "time slicing", "MPS", "preemptive", APART, MOST)
 """Mechanisms that run at every host speed."""
@@ -250,12 +250,12 @@ PREEMPT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures(RequestFigures):
-    """Of one run: the inference's requests, and the training. NaN where there is no such tenant."""
+    """The figures of one run: the inference's requests, and the training. NaN where there is no such tenant."""
 
     utilisation: float
     """Share of the SM-time with a resident block."""
     preemptions: float = math.nan
-    """Per request."""
+    """Preemptions per request."""
     training_rate: float = math.nan
     """Profiled device time of the training's completed kernels over the length of the run."""
     training_stretch: float = math.nan
@@ -272,7 +272,7 @@ class ConcurrencyRun:
     pair: str
     arrivals: str
     mechanism: str
-    """Of :data:`MECHANISMS`, :data:`SWITCHED_OFF`, :data:`SWEPT` or :data:`ALONE`."""
+    """One of :data:`MECHANISMS`, :data:`SWITCHED_OFF`, :data:`SWEPT` or :data:`ALONE`."""
     alone_us: float = RECORDED
     """How fast hosts are: the time of a request alone, or :data:`RECORDED`."""
     seed: int = 0

@@ -106,7 +106,7 @@ COLOURS: Final = tuple(palette.COLOURS[number] for number in (3, 2, 0, 4, 1, 7))
 
 
 def added_svg(swept: DataFrame, judged_ms: float, published: Mapping[str, float]) -> bytes:
-    """As SVG: a line a mechanism, with the range over seeds; the published figures stand at the judged host speed.
+    """A line a mechanism as SVG, with the range over seeds; the published figures stand at the judged host speed.
 
     Args:
         swept: rows ``mechanism``, ``alone_ms`` (time of a request alone) and ``added`` (percent).

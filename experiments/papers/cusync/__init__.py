@@ -90,7 +90,7 @@ CONVOLUTIONS, SIGNS = 3.5, 0.9
 POSTS_US = (0.0, 1.0, 2.0, 5.0, 10.0)
 WAITS_US = {"row": (0.0, 2.0, 5.0, 10.0, 20.0), "tile": (0.0, 0.5, 1.0, 1.5, 2.0)}
 COSTS = [(scheme, post_us, wait_us) for scheme in SCHEMES for post_us in POSTS_US for wait_us in WAITS_US[scheme]]
-"""Of which those that fit one model best are tried on the other."""
+"""Costs that are tried; those that fit one model best are tried on the other."""
 TABLE_V = ("gpt3_v100_table4", 1)
 """The run behind Tables IV and V."""
 OPTIMISATIONS = {"Vanilla": "", "+R": "R", "+WR": "WR", "+WRT": "WRT"}
@@ -115,7 +115,7 @@ TOY: dict[Scheme, float] = {"stream": 40.0, "row": 30.0, "tile": 30.0}
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Over StreamSync, per cent."""
+    """A gain over StreamSync, per cent."""
 
     what: str
     size: str
@@ -141,7 +141,7 @@ def errors(gains: Iterable[Gain]) -> list[float]:
 
 
 def right_signs(gains: Iterable[Gain]) -> tuple[int, int]:
-    """In how many rows of a clear gain or loss ours has its sign, and how many there are."""
+    """The number of rows of a clear gain or loss in which ours has its sign, and how many there are."""
     clear = [one for one in gains if abs(one.measured) >= CLEAR]
     return sum(one.ours * one.measured > 0 for one in clear), len(clear)
 
@@ -243,7 +243,7 @@ class Paper(Reproduction):
         return whole_models(self._us)
 
     def fitted_elsewhere(self, scheme: Scheme) -> dict[str, float]:
-        """By model: the 90th percentile of errors with the costs that fit the other one best."""
+        """The 90th percentile of errors with the costs that fit the other model best, by model."""
         found = {}
         for model in SCORED:
             best = min(

@@ -36,7 +36,7 @@ ALONE: Final = {"waited-for": "pass-through", "stream": "pass-through", "stream-
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """Of one run."""
+    """What one run takes."""
 
     time_us: float
 
@@ -74,7 +74,7 @@ class MlpRun:
     """Two products."""
 
     model: str
-    """With its GPU."""
+    """The model and its GPU."""
     tokens: int
     scheme: Scheme
     post_us: float | None = None
@@ -118,9 +118,9 @@ class AttentionRun:
     """Four products on a V100."""
 
     model: str
-    """With its GPU."""
+    """The model and its GPU."""
     keys: int
-    """From before."""
+    """The number of keys from before."""
     tokens: int
     scheme: Scheme
 
@@ -141,7 +141,7 @@ class ConvolutionsRun:
     """Two or four convolutions on a V100."""
 
     network: str
-    """With its GPU."""
+    """The network and its GPU."""
     channels: int
     batch: int
     scheme: Scheme
@@ -197,11 +197,11 @@ LAYERS: Final = {
     "ResNet-38": {64: 3, 128: 4, 256: 6, 512: 3},
     "VGG-19": {64: 1, 128: 1, 256: 1, 512: 1},
 }
-"""By channels."""
+"""The number of layers by their channels."""
 COLUMNS: Final = {"gpt3_v100": 12288, "llama_v100": 8192}
-"""Of a layer's output."""
+"""Columns of a layer's output."""
 LEAST_PROMPT = 512
-"""Of the paper's sizes."""
+"""The least prompt of the paper's sizes."""
 TRANSFORMERS: Final = {"GPT-3": "gpt3_v100", "LLaMA": "llama_v100"}
 NETWORKS: Final = {"ResNet-38": "resnet38_v100", "VGG-19": "vgg19_v100"}
 
@@ -236,7 +236,7 @@ class _Part:
     """What no scheme makes shorter."""
 
     def measured_us(self) -> tuple[float, float]:
-        """In stream order, and by the best scheme."""
+        """Times in stream order, and by the best scheme."""
         row = self.cell(self.plain).row
         plain_us = row["stream_us"] if "stream_us" in row else sum(row["gemms"])
         return self._both(plain_us, [row[f"{scheme}_us"] for scheme in self.schemes])
@@ -262,7 +262,7 @@ def whole_models(time_us: Callable[[Any], float]) -> list[Whole]:
 
 
 def _gain(times_us: list[tuple[float, float]]) -> float:
-    """Of all parts together, per cent."""
+    """The gain of all parts together, per cent."""
     plain_us, best_us = sum(plain_us for plain_us, _ in times_us), sum(best_us for _, best_us in times_us)
     return 100.0 * (1.0 - best_us / plain_us)
 

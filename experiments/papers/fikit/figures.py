@@ -80,7 +80,7 @@ class Claimed:
 
     @property
     def holds(self) -> bool:
-        """It comes out, and fails in the control."""
+        """Whether it comes out, and fails in the control."""
         return self.ours.comes_out and not self.without.comes_out
 
     @property
@@ -90,7 +90,7 @@ class Claimed:
 
 
 def claims(figures: FikitFigures) -> list[Claimed]:
-    """Of everything that was run, in the order of the page."""
+    """All claims of everything that was run, in the order of the page."""
     return [*_accelerated(figures), *_filled(figures), *_low_priority(figures), *_overhead(figures)]
 
 
@@ -162,7 +162,7 @@ def _low_priority(figures: FikitFigures) -> Iterator[Claimed]:
 
 
 def _ratio(ratios: Any) -> JudgedClaim:
-    """Of default sharing over FIKIT, or the inverse: the direction that comes out, or the first."""
+    """The ratio of default sharing over FIKIT, or the inverse: the direction that comes out, or the first."""
     found = [
         (direction, *np.percentile(of.dropna(), (5, 95)))
         for direction, of in (("default over FIKIT", ratios), ("FIKIT over default", 1.0 / ratios))
@@ -194,7 +194,7 @@ first network runs as many requests as take this long alone."""
 
 
 class FikitFigures(Reproduction):
-    """Of all runs of the paper."""
+    """The figures of all runs of the paper."""
 
     @staticmethod
     def cells() -> Sequence[judged.Simulation]:
@@ -313,7 +313,7 @@ class FikitFigures(Reproduction):
         return frame(rows if times.notna().all() else [])
 
     def _tried(self, modes: list[str], relative_to: str = "") -> tuple[DataFrame, DataFrame]:
-        """Of pairs on the recordings' GPU that were tried in the modes: high-priority times, low-priority work."""
+        """High-priority times and low-priority work of pairs on the recordings' GPU that were tried in the modes."""
         pairs = self.by_gpu[RECORDED_ON]
         times = pairs.reindex(columns=modes)
         shares = pairs.filter(like="low_share: ").rename(columns=lambda name: name.removeprefix("low_share: "))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SPEEDUP, MOST_ABOVE = (1.32, 16.41), 3.4
 """Published range; more than half of the paper's cases are accelerated by more than the latter."""
 QUANTILES = {"smallest": 0, "p5": 5, "quartile": 25, "median": 50, "upper_quartile": 75, "p95": 95, "largest": 100}
-"""Per cent, by name."""
+"""Quantiles by name, per cent."""
 ANSWER_WAITS = 3
 """Synchronisations with which a network that never waits in between hands over its answer."""
 DENSE_GAP_SHARE = 0.1
@@ -54,8 +54,9 @@ def distribution(pairs: DataFrame) -> dict[str, Any]:
 
 
 def distributions(pairs: DataFrame, name: str = "all pairs") -> list[dict[str, Any]]:
-    """Of all pairs, called ``name``, and if there are any, of those that have the premise of filling gaps: the one
-    service waits for the GPU in mid-network, the other keeps it busy. ``slowest``: time under FIKIT over that alone."""
+    """Distributions of all pairs, called ``name``, and if there are any, of those that have the premise of filling
+    gaps: the one service waits for the GPU in mid-network, the other keeps it busy. ``slowest``: time under FIKIT over
+    that alone."""
     premise = pairs[(pairs.high_waits > ANSWER_WAITS) & (pairs.low_gap_share < DENSE_GAP_SHARE)]
     kinds = {name: pairs, "waits in mid-network beside a busy GPU": premise}
     return [
@@ -107,12 +108,12 @@ def _reason(pair: Any) -> str:
 SIZE_IN: Final = (6.5, 3.2)
 FAMILY_COLOUR, OTHER_COLOUR, RANGE_COLOUR = COLOURS[0], COLOURS[1], "#ececec"
 WIDTH: Final = 0.32
-"""Of a column of dots, on either side."""
+"""Width of a column of dots, on either side."""
 
 
 def speedups_svg(by_number: Mapping[int, DataFrame]) -> bytes:
-    """As SVG: a column a number of low-priority services, a dot a pair, a line the median; ``set_apart`` tells
-    pairs apart.
+    """A picture, as SVG: a column a number of low-priority services, a dot a pair, a line the median; ``set_apart``
+    tells pairs apart.
 
     Raises:
         InputError: matplotlib is not installed.

@@ -102,12 +102,12 @@ class SharingMode(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For tables."""
+        """The setting in words, for tables."""
         return f"{self.gpu}, {'MPS' if self.fikit == UNDER_MPS else 'processes'}"
 
 
 PROCESSES = SharingMode(GPU, FIKIT, "FIKIT, nothing filled", "FIKIT, one queue")
-"""As the paper is remembered: services are processes. Nearly every gap is shorter than the threshold."""
+"""The setting as the paper is remembered: services are processes. Nearly every gap is shorter than the threshold."""
 MPS = SharingMode(RECORDED_ON, UNDER_MPS, "FIKIT under MPS, nothing filled", "FIKIT under MPS, one queue")
 """The recordings as they are, with a threshold below the gaps: here gaps are filled."""
 SETTINGS = (PROCESSES, MPS)
@@ -124,7 +124,7 @@ CONTROLS = {
 }
 
 LOADS = (0.1, 0.3)
-"""Of intermittent high-priority requests: shares of the time that they would take alone. Not stated."""
+"""Loads of intermittent high-priority requests: shares of the time that they would take alone. Not stated."""
 SHARED_NOW_AND_THEN = {PROCESSES: LOADS[:1], MPS: LOADS}
 """Loads by setting. Between processes hardly anything is filled at any."""
 
@@ -210,7 +210,7 @@ CO_RUNNERS = (1, 2, 3)
 """Low-priority services beside the high-priority one, all of the same network. The abstract speaks of several services
 that share a GPU, and does not say how many."""
 ENDS = (1, 3)
-"""Of them, with how many FIKIT is also run with nothing filled, and nothing of it under MPS."""
+"""Numbers of them with which FIKIT is also run with nothing filled, and nothing of it under MPS."""
 TRIED = (("RetinaNet", "FCN-50"), ("FCOS", "ResNet-50"), ("Faster R-CNN", "FCN-101"), ("ResNet-101", "ResNet-50"))
 """Pairs for wrong profiles and thresholds, on the recordings as they are, where gaps are filled most: services without
 a pause, of which the low-priority one lives on the gaps alone; chosen for gaps in the first and launches that fit into
@@ -219,7 +219,7 @@ them."""
 
 @dataclass(frozen=True, slots=True)
 class FikitOutcome:
-    """Of one run."""
+    """What one run comes to."""
 
     high_us: float
     """Mean job completion time (turnaround) of the high-priority service; NaN if no job completed."""
@@ -235,11 +235,11 @@ class FikitRun:
 
     gpu: str
     high: str
-    """Of :data:`NETWORKS`."""
+    """One of :data:`NETWORKS`."""
     low: str | None
     """The same; ``None``: by itself."""
     mode: str
-    """Of :data:`MODES`."""
+    """One of :data:`MODES`."""
     lows: int = 1
     """Low-priority services of the network ``low``."""
 
@@ -308,7 +308,7 @@ def all_cells(networks: tuple[str, ...] = tuple(NETWORKS)) -> list[FikitRun]:
 
 
 def _mean(*values: NDArray[np.float64]) -> float:
-    """Over all of them; NaN if there are none."""
+    """The mean over all values; NaN if there are none."""
     found = np.concatenate([np.zeros(0), *values])
     return float(found.mean()) if len(found) else math.nan
 

@@ -51,7 +51,7 @@ FILLING_NOTE = (
 
 
 def all_tables(figures: FikitFigures) -> list[Table]:
-    """In the order of the page."""
+    """All tables in the order of the page."""
     return [
         claims_table(figures),
         co_runners_table(figures),
@@ -73,7 +73,7 @@ def all_tables(figures: FikitFigures) -> list[Table]:
 
 
 def speedups_table(figures: FikitFigures) -> Table:
-    """Of the high priority, by GPU."""
+    """The speed-ups of the high priority, by GPU."""
     return table_of(
         "High-priority speed-up",
         [{"gpu": gpu, **of} for gpu, pairs in figures.by_gpu.items() for of in distributions(pairs)],

@@ -58,7 +58,7 @@ TIGHT: Final = ControllerRun("gpucolo", 80.0, burst=True)
 PAID: Final = {each: STEADY[each, 80.0] for each in CONTROLLERS}
 FREE: Final = {each: ControllerRun(each, 80.0, restart_s=0.0) for each in CONTROLLERS}
 INNER: Final = {factor: ControllerRun("gpucolo", 80.0, 120.0, slope_factor=factor, outer=0) for factor in (1.0, 0.25)}
-"""Only the inner tier, with the identified slope and with that of a share four times smaller."""
+"""Runs of the inner tier alone, with the identified slope and with that of a share four times smaller."""
 RULES: Final = ("open-loop", "conservative", "gpucolo", "slo-aware-ideal")
 OTHERS: Final = {f"{each}, 30 s": ControllerRun(each, 80.0, 30.0) for each in RULES}
 """Nothing is controlled, training is held back for good, and a reference that knows the episode."""

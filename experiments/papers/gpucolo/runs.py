@@ -25,22 +25,22 @@ from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
 GPU, US_PER_S = "rtx-3090", 1e6
 RESTART_S: Final = 7.0
-"""Of training with a new share (Fig. 4)."""
+"""Time that training takes to restart with a new share (Fig. 4)."""
 BATCH_MS, BATCH, BURST = 71.5, 105, 10
 """A batch of 105 alone: a little below the shortest that Fig. 6 has, 72.2 ms; and images that come on top (Fig. 8)."""
 BURST_S = (90.0, 290.0)
 STEP_MS: Final = 135.0
 """An iteration of training alone: beside inference it takes half a second, as published (0.4 to 0.8 s)."""
 SHARES, PAUSES_S = (20.0, 50.0, 90.0), (0.0, 0.5, 1.0)
-"""Of Fig. 6."""
+"""Shares and pauses of Fig. 6."""
 SETTLED_S: Final = 2.0
 """What is left out in the beginning of a run at fixed knobs."""
 RECORDED: Final = {"inference": ("resnet50_infer_b32", 16.219), "training": ("resnet50_train_b32", 57.922)}
 """Recorded on an H100, and how long an iteration takes on an RTX 3090, in milliseconds."""
 KNOB_BATCH_MS, KNOB_STEP_MS, KNOB_BLOCK_US, KNOB_DRAM = 4.7, 200.0, 1500.0, 0.3
-"""Of Fig. 4: a batch alone, an iteration alone (published), and the generated training kernels: how long a block takes,
-and the share of the bandwidth that they use. The first is set such that the row of MPS ends as published, the third
-such that it begins so; no other row is looked at for that."""
+"""Values of Fig. 4: a batch alone, an iteration alone (published), and the generated training kernels: how long a block
+takes, and the share of the bandwidth that they use. The first is set such that the row of MPS ends as published, the
+third such that it begins so; no other row is looked at for that."""
 FIG4: Final = {
     "MPS 80 -> 20 %": (15.1, 5.62, (0.0, 80.0, 80.0), (0.0, 20.0, 80.0)),
     "sleep 0.2 -> 0.8 s": (6.68, 5.52, (0.2, 100.0, 100.0), (0.8, 100.0, 100.0)),
@@ -51,17 +51,17 @@ FIG4: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Colocation:
-    """Of one run; times in milliseconds, rates a second."""
+    """What one run comes to; times in milliseconds, rates a second."""
 
     latency_ms: float
-    """Mean of a batch."""
+    """Mean time of a batch."""
     late_ms: float
-    """Its 95th percentile."""
+    """The 95th percentile of a batch's time."""
     batches: float
     steps: float
     """Iterations of training."""
     periods: tuple[tuple[float, float, float, float], ...] = ()
-    """Of each of the controller's: its end in seconds, mean latency, then pause in seconds and share set anew."""
+    """The controller's periods: end in seconds, mean latency, then pause in seconds and share set anew."""
 
 
 def networks() -> dict[str, Workload]:
@@ -170,7 +170,7 @@ class ControllerRun:
     seconds: float = 200.0
     burst: bool = False
     slope_factor: float = 1.0
-    """On the identified slope: 0.25 for that of a share four times smaller."""
+    """The factor on the identified slope: 0.25 for that of a share four times smaller."""
     outer: int = 25
     restart_s: float = RESTART_S
 
@@ -199,7 +199,7 @@ PUBLISHED: Final = {
 }
 """Seconds until each job ends; Separate has a GPU for inference and one for training, all others one in all."""
 KERNELS: Final = 10
-"""Of a batch or an iteration."""
+"""Kernels of a batch or an iteration."""
 HORIZON_S: Final = 400.0
 HALVINGS: Final = 6
 
@@ -208,7 +208,7 @@ class Equal(Colocated):
     """A controller whose clients all have one priority."""
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        """As it is, but for priorities."""
+        """Reset the controller and give all clients one priority."""
         super().reset(knowledge, rng)
         self._priorities = [0] * len(knowledge.tenants)
 

@@ -113,13 +113,13 @@ class RequestView:
     items: int
     """Threads of the child."""
     blocks: int
-    """Its blocks."""
+    """Thread blocks of the child."""
     calls: int
     """Lanes of the warp that call now."""
     position: int
-    """How many of them were asked about before this one."""
+    """How many of the lanes that call were asked about before this one."""
     spawned: int
-    """How many of these will launch."""
+    """How many of the lanes that were asked about will launch."""
     serial_work: int
     """Largest work that a lane of the warp does itself in this turn, as far as decided: the warp waits for it."""
     largest_work: int
@@ -146,15 +146,15 @@ class RequestView:
     window_running: float
     """Mean of ``running`` over the last whole window of 1,024 cycles."""
     last_running: float
-    """Over the last window in which any ran; 0: none."""
+    """Mean of ``running`` over the last window in which any ran; 0: none."""
     busy_running: float
-    """Mean over all windows in which any ran; 0: none."""
+    """Mean of ``running`` over all windows in which any ran; 0: none."""
     warp_ps: float
     """Mean residency of the child warps of the last window in which any ended; 0: none."""
     warp_1024_ps: float
     """The same, with each warp counted as 1,024 cycles at most: a counter that is reset every window shows no more."""
     warp_4096_ps: float
-    """As 4,096 cycles at most."""
+    """The same, with each warp counted as 4,096 cycles at most."""
 
 
 def request_view(request: np.void, monitor: np.void) -> RequestView:
@@ -297,7 +297,7 @@ class AskingDevice(OneThread, ABC):
 
     @abstractmethod
     def _run_on(self, answer: bool) -> RequestView | None:
-        """From a request with its answer to the next one."""
+        """Run from a request with its answer to the next one."""
 
     @abstractmethod
     def _saved(self) -> Any:

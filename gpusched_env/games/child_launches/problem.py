@@ -69,7 +69,7 @@ class LaunchProblem:
     machine: WarpMachine
     body: LoopBody
     threshold: int
-    """Only requests of more work reach the launch call; the program does the others itself."""
+    """The work above which requests reach the launch call; the program does the others itself."""
     queue_of: Literal["child", "block"] = "child"
     """Children of one software queue (stream) run one after another: each has its own, or those of a parent's block
     share one, as in CUDA without streams."""
@@ -80,7 +80,7 @@ class LaunchProblem:
     aggregated: bool = False
     """Children that a warp's lanes launch together are one launch."""
     measured: LoopCosts | None = None
-    """Of the loop on this GPU, if they need not be worked out from ``body``."""
+    """Measured costs of the loop on this GPU, if they need not be worked out from ``body``."""
 
     @property
     def name(self) -> str:
@@ -101,11 +101,11 @@ class LaunchProblem:
         return int((self.tables.work > self.threshold).sum())
 
     def with_threshold(self, threshold: int) -> LaunchProblem:
-        """With another threshold of the program."""
+        """The problem with another threshold of the program."""
         return self if threshold == self.threshold else self.changed(threshold=threshold)
 
     def on(self, machine: WarpMachine) -> LaunchProblem:
-        """On another machine."""
+        """The problem on another machine."""
         return self.changed(machine=machine)
 
     def flat(self) -> LaunchProblem:
@@ -113,15 +113,16 @@ class LaunchProblem:
         return self.with_threshold(max(self.threshold, int(self.tables.work.max(initial=0))))
 
     def with_launches(self, launches: LaunchCosts) -> LaunchProblem:
-        """With other costs of launches."""
+        """The problem with other costs of launches."""
         return self.on(replace(self.machine, launches=launches))
 
     def with_aggregation(self) -> LaunchProblem:
-        """With one launch for all that a warp launches together."""
+        """The problem with one launch for all that a warp launches together."""
         return self.changed(aggregated=True)
 
     def with_coarsening(self, factor: int) -> LaunchProblem:
-        """With children of ``1 / factor`` as many blocks, rounded up, whose threads take as many more iterations.
+        """The problem with children of ``1 / factor`` as many blocks, rounded up, whose threads take as many more
+        iterations.
 
         Where a child's threads have requests of their own it stays as it is.
         """
@@ -143,7 +144,7 @@ class LaunchProblem:
         return list(zip(self.tables.kernels, bounds, bounds[1:], strict=False))
 
     def changed(self, **fields: object) -> LaunchProblem:
-        """With other fields."""
+        """The problem with other fields."""
         changed = replace(self, **fields)  # type: ignore[arg-type]
         if changed.machine.gpu is self.machine.gpu and changed.benchmark is self.benchmark:
             changed.__dict__["tables"] = self.tables
@@ -237,7 +238,7 @@ class Transformations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """What a compiler makes of a program before it runs; by default nothing."""
 
     threshold: Annotated[int, Meta(ge=0)] | None = None
-    """In place of the program's own, serial iterations."""
+    """The threshold in place of the program's own, serial iterations."""
     coarsening: Annotated[int, Meta(ge=1)] = 1
     """Blocks of a child whose work one block does, where the child's threads launch nothing."""
     aggregated: bool = False

@@ -65,12 +65,12 @@ def compiled(found: Iterable[Application], program: Transformations) -> list[App
 
 
 def validation_applications(config: LaunchTraining) -> list[Application]:
-    """Those that a training of this configuration is validated on."""
+    """Applications that a training of this configuration is validated on."""
     return applications(itertools.count(VALIDATION_SEED), config.validation_seeds, config)
 
 
 def geometric_mean(values: Sequence[float] | NDArray[np.float64]) -> float:
-    """Of positive numbers."""
+    """The geometric mean of positive numbers."""
     return float(np.exp(np.log(values).mean()))
 
 
@@ -99,7 +99,7 @@ class LaunchJudge:
 
 
 class LaunchEvolution(GameEvolution):
-    """Of the launch rule."""
+    """A search for the weights of the launch rule."""
 
     INFO = LaunchPolicyInfo
     SHAPES = SHAPES

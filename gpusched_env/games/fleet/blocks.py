@@ -36,7 +36,7 @@ from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.scheduling.view import View
 
 AFTER_US: Final = 1.0
-"""From the end of a fleet to that of its GPUs: nothing happens there any more."""
+"""Time from the end of a fleet to that of its GPUs: nothing happens there any more."""
 
 
 def gpu_problem(fleet: FleetProblem, kind: GpuKind, *, variation: bool = False) -> Problem:
@@ -134,7 +134,7 @@ class BlockGpu:
 
     @property
     def time_us(self) -> float:
-        """Up to which it was run."""
+        """The time up to which it was run."""
         return self._device.time_us
 
     @property
@@ -148,7 +148,7 @@ class BlockGpu:
         return self._device.costs.busy_sm_us / self.sms
 
     def run(self, until_us: float) -> None:
-        """Up to a time, which is not past; what is due then has happened."""
+        """Run up to a time, which is not past; what is due then has happened."""
         self._device.stop_us = until_us
         self._decide(self._device.advance())
 
@@ -190,11 +190,11 @@ class _Stay:
     came: bool = False
     gone: bool = False
     left_us: float = 0.0
-    """Of training, when it came: work."""
+    """Work that is left of training, when it came."""
     steps: int = 0
-    """Of training: iterations that it has from then on."""
+    """Iterations that training has from when it came."""
     ended: int = 0
-    """Of these."""
+    """Iterations that have ended."""
     took_us: list[float] = field(default_factory=list)
     """Batches since the last report."""
     ended_us: float = math.inf
@@ -230,7 +230,7 @@ class BlockSimulatedFleet:
         built = [gpu_problem(problem, kind, variation=variation) for kind in problem.kinds]
         self._problems = [own for own, kind in zip(built, problem.kinds, strict=True) for _ in range(kind.count)]
         self.gpus: dict[int, BlockGpu] = {}
-        """Those that ever had a job."""
+        """GPUs that ever had a job."""
         self._stays: dict[int, dict[int, _Stay]] = {}
 
     @property
@@ -239,7 +239,7 @@ class BlockSimulatedFleet:
         return sum(gpu.decisions for gpu in self.gpus.values())
 
     def __call__(self, fleet: FleetState, control: int, rates: Any, report_us: int, restart_us: int) -> None:
-        """To the next report; ``rates`` say nothing here."""
+        """Run to the next report; ``rates`` say nothing here."""
         now_us = int(fleet.clock[NOW])
         if now_us == 0:
             self.gpus.clear()

@@ -29,19 +29,19 @@ class RateModel(NamedTuple):
     inference_by_training: float
     """Stretch of a batch per activity of training that may use all SMs."""
     exponent: float
-    """By how much less it is with a smaller share: the stretch goes with ``share ** exponent``."""
+    """The exponent of a smaller share: the stretch by training goes with ``share ** exponent``."""
     training_by_others: float
     """Stretch of an iteration's kernels per activity of other jobs."""
     cap_knee: float
     """Share of the SMs above which a job alone is no quicker."""
     cap_exponent: float
-    """Below the knee its kernels' speed is ``(share / knee) ** exponent``."""
+    """Exponent of the speed of kernels below the knee: ``(share / knee) ** exponent``."""
     apart: float
     """Stretch of kernels per activity of jobs on other SMs (by DRAM and L2)."""
     noise: float = 0.02
-    """Of a measured latency, standard deviation over mean; it makes controllers change shares, that is, restart jobs.
-    Derived, not fitted: GPUColo's models of latency in sleep have R^2 of 0.79 (Section 3) at a slope of 11 ms a second
-    and 78 ms (Fig. 6), so that 1.6 ms is left."""
+    """Noise of a measured latency, standard deviation over mean; it makes controllers change shares, that is, restart
+    jobs. Derived, not fitted: GPUColo's models of latency in sleep have R^2 of 0.79 (Section 3) at a slope of 11 ms a
+    second and 78 ms (Fig. 6), so that 1.6 ms is left."""
 
 
 @law
@@ -75,7 +75,7 @@ FILE: Final = "fleet_rates.json"
 
 
 def shipped_rates(source: str = "block-level") -> RateModel:
-    """As ``gpusched reproduce fleet-rates`` fitted them.
+    """The rates that ``gpusched reproduce fleet-rates`` fitted.
 
     Args:
         source: ``block-level``, or ``published``: what training does to batches is that of GPUColo's Figure 6.
@@ -97,7 +97,7 @@ def published_fleet() -> Any:
 
 
 SHARED, GPUCOLO, GSLICE, WORST = range(4)
-"""Without control, or with that of a system; :data:`WORST` is GPUColo's that measures the job that is worst off."""
+"""Controls: none, or that of a system; :data:`WORST` is GPUColo's that measures the job that is worst off."""
 CONTROLS: Final = ("shared", "gpucolo", "gslice", "gpucolo-worst")
 NOW: Final = 0
 """Column of a fleet's clock with the time."""
@@ -145,7 +145,7 @@ def settle_controller(fleet: Any, gpu: int, control: int, rates: Any, restart_us
 
 @procedure
 def own_activity(fleet: Any, gpu: int, job: int, sleep_us: float, end_us: int) -> float:
-    """Of one job; none while it restarts."""
+    """The activity of one job; none while it restarts."""
     if fleet.ready_us[job] >= end_us:
         return 0.0
     utilisation = min(1.0, fleet.utilisation[job] / fleet.speed[gpu])
@@ -156,7 +156,7 @@ def own_activity(fleet: Any, gpu: int, job: int, sleep_us: float, end_us: int) -
 
 @procedure
 def training_activity(fleet: Any, gpu: int, sleep_us: float, end_us: int) -> float:
-    """Of all training on a GPU, with that sleep."""
+    """The activity of all training on a GPU, with that sleep."""
     total = 0.0
     for slot in range(fleet.count[gpu]):
         job = fleet.slots[gpu, slot]
@@ -167,7 +167,7 @@ def training_activity(fleet: Any, gpu: int, sleep_us: float, end_us: int) -> flo
 
 @procedure
 def all_activity(fleet: Any, gpu: int, end_us: int) -> float:
-    """Of all jobs on a GPU, at most 1."""
+    """The activity of all jobs on a GPU, at most 1."""
     total = training_activity(fleet, gpu, fleet.sleep_us[gpu], end_us)
     for slot in range(fleet.count[gpu]):
         job = fleet.slots[gpu, slot]

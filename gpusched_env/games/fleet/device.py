@@ -53,7 +53,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Until the next report."""
+    """Wait until the next report."""
 
 
 Command = Place | Move | Wait
@@ -112,7 +112,7 @@ class ViewSource(NamedTuple):
     """What views of a fleet are made of."""
 
     known: NDArray[np.void]
-    """Of all jobs, later ones too."""
+    """What is known of all jobs, later ones too."""
     state: FleetState
 
     @property
@@ -272,7 +272,7 @@ class FleetRun:
     problem: FleetProblem
     state: FleetState
     log: list[FleetEvent]
-    """Of dispatchers that are asked."""
+    """Events of dispatchers that are asked."""
     used: NDArray[np.int64]
     """(reports,) GPUs in use."""
     running: NDArray[np.int64]
@@ -284,7 +284,7 @@ class FleetRun:
 
     @property
     def gpus(self) -> float:
-        """In use, mean over all reports."""
+        """GPUs in use, mean over all reports."""
         return float(self.used.mean())
 
     @property
@@ -303,7 +303,8 @@ class FleetRun:
 
     @property
     def energy_j(self) -> float:
-        """Of all GPUs while they have jobs, by the power law of their kinds and by how busy they are; others are off.
+        """The energy of all GPUs while they have jobs, by the power law of their kinds and by how busy they are; others
+        are off.
 
         A GPU whose jobs together have an activity of 1 takes its full power: an upper bound
         (:func:`~gpusched_env.hardware.power.energy_of_load_j`).

@@ -24,7 +24,7 @@ class GpuKind:
     count: int
     memory_gb: float
     speed: float = 1.0
-    """Of kernels, over those of the GPU that utilisations and steps were measured on."""
+    """Speed of kernels, over those of the GPU that utilisations and steps were measured on."""
     spec: str = "v100-sxm"
     """Name of the GPU whose power law it has, and which is simulated block by block."""
 
@@ -47,9 +47,9 @@ class FleetProblem:
     """Time between two reports (paper: 1 s). Rates are constant in between, so a minute is exact but for jobs that end
     within it."""
     restart_us: int = 10_000_000
-    """Of a job that is moved or gets another share (paper, Section 3: 5 to 15 s)."""
+    """Time to restart a job that is moved or gets another share (paper, Section 3: 5 to 15 s)."""
     programs: tuple[str, ...] = ()
-    """By job: the workload that it runs where GPUs are simulated block by block; rates need none."""
+    """The workload that each job runs where GPUs are simulated block by block; rates need none."""
 
     def __post_init__(self) -> None:
         if not self.kinds or any(kind.count < 1 or kind.memory_gb <= 0 or kind.speed <= 0 for kind in self.kinds):
@@ -65,7 +65,7 @@ class FleetProblem:
 
 
 WAITS, FINISHED = -1, -2
-"""In place of a GPU."""
+"""What stands in place of a GPU."""
 CLIENTS: Final = 48
 """Most jobs on a GPU: clients of an MPS server on Volta and later (NVIDIA, *Multi-Process Service*, Limitations)."""
 NEXT, TOP = NOW + 1, NOW + 2
@@ -73,7 +73,7 @@ NEXT, TOP = NOW + 1, NOW + 2
 
 
 class FleetState(NamedTuple):
-    """By job, by GPU, and the clock. Times in us."""
+    """State of the jobs, of the GPUs, and the clock. Times in us."""
 
     arrival_us: Any
     training: Any
@@ -81,7 +81,7 @@ class FleetState(NamedTuple):
     memory_gb: Any
     step_us: Any
     slo_us: Any
-    """As in :data:`~gpusched_env.games.fleet.workload.jobs.JOB`."""
+    """The columns of :data:`~gpusched_env.games.fleet.workload.jobs.JOB` up to here."""
     gpu_of: Any
     """A GPU, :data:`WAITS` or :data:`FINISHED`."""
     left_us: Any

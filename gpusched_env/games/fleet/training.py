@@ -48,7 +48,7 @@ class FleetJudge:
 
 
 class FleetEvolution(GameEvolution):
-    """Of the fleet rule."""
+    """A search for the weights of the fleet rule."""
 
     INFO = FleetPolicyInfo
     SHAPES = SHAPES

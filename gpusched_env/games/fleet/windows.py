@@ -13,12 +13,12 @@ TOLERANCE: Final = 1.0 + OUTER_ERROR
 
 
 class PackingRule(NamedTuple):
-    """Where a job goes: to a GPU in use where its utilisation and memory have room, else to an empty one."""
+    """A rule that puts a job on a GPU in use where its utilisation and memory have room, else on an empty one."""
 
     most_jobs: int = CLIENTS
-    """On a GPU."""
+    """Jobs on a GPU, at most."""
     best: bool = False
-    """Where the least utilisation is left (best fit); else to the first such GPU (first fit)."""
+    """Whether it goes where the least utilisation is left (best fit); else to the first such GPU (first fit)."""
     unit: int = 0
     """GPUs come in units of so many, the last of which is for training and the others are not; 0: they do not."""
     inference: float = 1.0
@@ -74,7 +74,7 @@ def place_job(fleet: Any, job: int, gpu: int) -> None:
 
 @procedure
 def remove_job(fleet: Any, gpu: int, slot: int) -> None:
-    """Off its GPU; the others keep their order. What is claimed there is added up anew, without rounding errors."""
+    """Take a job off its GPU; others keep their order. What is claimed is added up anew, without rounding errors."""
     fleet.gpu_of[fleet.slots[gpu, slot]] = WAITS
     fleet.count[gpu] -= 1
     for later in range(slot, fleet.count[gpu]):
@@ -111,7 +111,7 @@ def advance_job(fleet: Any, job: int, end_us: int) -> None:
 
 @procedure
 def advance(fleet: Any, control: int, rates: Any, report_us: int, restart_us: int) -> None:
-    """To the next report; jobs that have ended are gone there."""
+    """Advance to the next report; jobs that have ended are gone there."""
     end_us = fleet.clock[NOW] + report_us
     for gpu in range(fleet.clock[TOP]):
         fleet.ratio[gpu] = 0.0

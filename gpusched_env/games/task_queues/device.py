@@ -54,17 +54,17 @@ class Event(IntEnum):
     GRAB = 0
     """A worker takes a segment: its first index."""
     STEP = 1
-    """It begins with tasks: the first index, and how many."""
+    """A worker begins with tasks: the first index, and how many."""
     RESERVE = 2
-    """It reserves room: the first index, and for how many."""
+    """A worker reserves room: the first index, and for how many."""
     PUBLISH = 3
-    """What it reserved is written: the queue's end after that."""
+    """What a worker reserved is written: the queue's end after that."""
     IDLE = 4
-    """There is nothing to do at its index."""
+    """A worker has nothing to do at its index."""
     VOTE = 5
-    """It votes for the end: votes so far."""
+    """A worker votes for the end: votes so far."""
     LEAVE = 6
-    """It leaves the GPU."""
+    """A worker leaves the GPU."""
     COPY = 7
     """The host has a copy of the queue's end: that, and which queue (two times the GPU, and 1 for its second)."""
     LAUNCH = 8
@@ -78,9 +78,9 @@ class Event(IntEnum):
     BATCH = 12
     """A communication kernel sends to another GPU: which, and how many."""
     LAND = 13
-    """They change what their owner knows: the GPU that they are from, and how many improve something."""
+    """Tasks change what their owner knows: the GPU that they are from, and how many improve something."""
     ANNOUNCE = 14
-    """Those can be read: the GPU that they are from, and the queue's end after that."""
+    """Tasks of another GPU can be read: the GPU that they are from, and the queue's end after that."""
 
 
 LOG: Final = np.dtype(
@@ -158,7 +158,7 @@ def check_form(problem: TaskProblem, form: Form) -> None:
 
 
 def overflow_text(problem: TaskProblem, queue: int, time_ps: int, worker: int) -> str:
-    """Of a queue that is too small."""
+    """What is said of a queue that is too small."""
     who = f"worker {worker} pushes" if worker >= 0 else "another GPU pushes" if problem.gpus > 1 else "the host pushes"
     return (
         f"{problem.name}: queue {queue} overflows at {time_ps / 1e6:.3f} us: {who} to place {problem.places}, and it "
@@ -167,7 +167,7 @@ def overflow_text(problem: TaskProblem, queue: int, time_ps: int, worker: int) -
 
 
 def link_text(problem: TaskProblem, origin: int, owner: int, time_ps: int) -> str:
-    """Of a link with too much on the way."""
+    """What is said of a link with too much on the way."""
     return (
         f"{problem.name}: the link from GPU {origin} to GPU {owner} overflows at {time_ps / 1e6:.3f} us: it has "
         f"{problem.link_places} places; use a quicker one (link), or fewer GPUs"
@@ -175,7 +175,7 @@ def link_text(problem: TaskProblem, origin: int, owner: int, time_ps: int) -> st
 
 
 def vote_text(problem: TaskProblem, form: Form, time_ps: int, voted: int) -> str:
-    """Of a vote that cannot complete."""
+    """What is said of a vote that cannot complete."""
     shape, gpus = problem.shape(form), problem.gpus
     room = "the GPU, which has" if gpus == 1 else f"the {gpus} GPUs, which have"
     return (
@@ -186,7 +186,7 @@ def vote_text(problem: TaskProblem, form: Form, time_ps: int, voted: int) -> str
 
 
 def early_text(problem: TaskProblem, form: Form, time_ps: int, left: int) -> str:
-    """Of workers that left too early."""
+    """What is said of workers that left too early."""
     who = "workers voted" if form.strategy == "persistent" else "host gave up"
     return (
         f"{problem.name}: the {who} too early, at {time_ps / 1e6:.3f} us: {left} tasks are left after "
@@ -205,10 +205,10 @@ class TaskKnowledge:
     application: str
     vertices: int
     edges: int
-    """In both directions."""
+    """Edges, counted in both directions."""
     most_degree: int
     workers: dict[str, int]
-    """Of a persistent form, by their kind; of all GPUs together."""
+    """Workers of a persistent form, by their kind; of all GPUs together."""
     gpus: int = 1
 
 
@@ -225,16 +225,16 @@ class TaskView:
     idle: int
     """Workers that poll."""
     workers: int
-    """That the present form has room for."""
+    """Workers that the present form has room for."""
     tasks: int
-    """Taken so far."""
+    """Tasks taken so far."""
     overwork: float
     """Tasks taken a vertex that has a result; of a colouring, colourings; 0: none has."""
     mean_degree: float
     most_degree: int
-    """Of the queued tasks' vertices, as far as a sample of them shows; 0: there are none."""
+    """The largest degree of the queued tasks' vertices, as far as a sample of them shows; 0: there are none."""
     depth: int
-    """Of a search: largest depth among the queued tasks of that sample; otherwise 0."""
+    """The largest depth of a search among the queued tasks of that sample; otherwise 0."""
     form: Form
 
     @property
@@ -248,7 +248,7 @@ class TaskView:
 
 
 def knowledge_of(problem: TaskProblem) -> TaskKnowledge:
-    """Of a problem, for its scheduler."""
+    """What the scheduler of a problem is told."""
     degree = problem.graph.degree
     workers = {worker: problem.gpus * problem.shape(Form(worker=worker)).workers for worker in ("block", "warp")}
     most = int(degree.max(initial=0))

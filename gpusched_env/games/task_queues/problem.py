@@ -29,7 +29,7 @@ Worker = Literal["block", "warp"]
 STRATEGIES: Final = ("persistent", "discrete", "bulk-synchronous")
 WORKERS: Final = ("block", "warp")
 FETCHES: Final = (32, 64, 128, 256)
-"""Those of the papers."""
+"""Tasks that a worker takes at once, in the papers."""
 MOST_FETCH: Final = 256
 MOST: Final = 2**31
 """All numbers of a form are below it."""
@@ -51,9 +51,9 @@ class Form:
     """Fruitless polls after which a worker votes for the end; empty copies in a row after which the host of a discrete
     form ends. ``None``: as the problem says."""
     threshold: int = 0
-    """Of a discrete search: items of at least this depth wait in a second queue; 0: there is none."""
+    """Depth of a discrete search from which items wait in a second queue; 0: there is none."""
     delta: int = 1
-    """By how much it grows when the queues change places."""
+    """How much the threshold grows when the queues change places."""
     grid: int | None = None
     """Workers of a persistent kernel. ``None``: as many as the GPU has room for."""
 
@@ -77,7 +77,7 @@ class Form:
 
     @property
     def name(self) -> str:
-        """In a word: ``persistent-block-32``."""
+        """The form in a word: ``persistent-block-32``."""
         threshold = f"-t{self.threshold}+{self.delta}" if self.threshold else ""
         return f"{self.strategy}-{self.worker}-{self.fetch}{threshold}"
 
@@ -87,15 +87,15 @@ BEST_FORM_OF_APPLICATION: Final[dict[str, Form]] = {
     "pagerank": Form("persistent", "block", 32),
     "colouring": Form("persistent", "block", 256),
 }
-"""Of each application, the form that is quickest in the mean of 100 random problems if the host looks for the end."""
+"""The form of each application that is quickest in the mean of 100 random problems if the host looks for the end."""
 ENDING_FORM: Final = Form("bulk-synchronous")
-"""In which the host looks for the end: before it launches, it copies how much there is to do."""
+"""The form in which the host looks for the end: before it launches, it copies how much there is to do."""
 
 
 Partition = Literal["vertices", "edges", "random"]
 PARTITIONS: Final = ("vertices", "edges", "random")
 SEED: Final = 12321
-"""That of the released program for random parts."""
+"""The released program's seed for random parts."""
 
 
 def owners(graph: Graph, gpus: int, scheme: Partition) -> NDArray[np.int64]:
@@ -129,22 +129,22 @@ def vertices_kept(graph: Graph, home: NDArray[np.int64], gpu: int) -> int:
 Application = Literal["bfs", "pagerank", "colouring"]
 KINDS: Final[dict[str, int]] = {"bfs": BFS, "pagerank": PAGERANK, "colouring": COLOURING}
 BLOCK_WARPS: Final[dict[str, int]] = {"bfs": 20, "pagerank": 18, "colouring": 16}
-"""Of a persistent block worker: grids of the authors' logs have 640, 576 and 512 threads a block."""
+"""Warps of a persistent block worker: grids of the authors' logs have 640, 576 and 512 threads a block."""
 PLACES: Final[dict[str, int]] = {"bfs": 2, "pagerank": 32, "colouring": 128}
 """Places of the queue a vertex, as in the papers (BFS: 1.5 to 2)."""
 EMPTY_COPIES: Final = 10
-"""After which the host of a discrete form ends, as in the papers."""
+"""Empty copies after which the host of a discrete form ends, as in the papers."""
 
 
 class WorkerShape(NamedTuple):
     """Workers of a form on each GPU."""
 
     workers: int
-    """That there is room for."""
+    """Workers that there is room for."""
     grid: int
-    """That are launched; of kernels that end, those there is room for."""
+    """Workers that are launched; of kernels that end, those there is room for."""
     warps: int
-    """Of a worker."""
+    """Warps of a worker."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -155,16 +155,16 @@ class TaskProblem:
     application: Application
     machine: TaskMachine = V100
     gpus: int = 1
-    """Of the machine's kind; a search or a ranking runs on several. Each has its queues, and a part of the graph."""
+    """GPUs of the machine's kind; a search or ranking runs on several. Each has its queues, and a part of the graph."""
     link: TaskLink = NVLINK
-    """Between any two of them."""
+    """The link between any two of the GPUs."""
     partition: Partition = "vertices"
     """Which vertices a GPU owns (:mod:`gpusched_env.games.task_queues.problem`)."""
     source: int = 0
-    """Of a search."""
+    """The first vertex of a search."""
     damping: float = 0.85
     epsilon: float = 0.01
-    """Of a ranking: residuals below stay where they are."""
+    """The residual of a ranking below which values stay where they are."""
     capacity: int | None = None
     """Places of each queue, on each GPU; ``None``: :data:`PLACES` a vertex, and 64 more."""
     polls: int = 1000
@@ -208,7 +208,7 @@ class TaskProblem:
 
     @property
     def link_times(self) -> LinkTimes:
-        """Of tasks on the way to another GPU."""
+        """Times of tasks on the way to another GPU."""
         return self.link.times(answered=self.application == "bfs")
 
     @property
@@ -236,7 +236,7 @@ class TaskProblem:
 
     @property
     def places(self) -> int:
-        """Of each queue."""
+        """Places of each queue."""
         if self.capacity is not None:
             return self.capacity
         return PLACES[self.application] * len(self.graph.degree) + 64

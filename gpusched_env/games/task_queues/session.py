@@ -20,7 +20,7 @@ from gpusched_env.scheduling.guards import deep_copy
 from gpusched_env.workload.graphs import levels
 
 ROUNDING = 1e-9
-"""Of ranks, per unit."""
+"""Rounding of ranks, per unit."""
 
 
 def fault_of(problem: TaskProblem, data: Data) -> str:
@@ -91,7 +91,7 @@ def run_tuned(problem: TaskProblem, form: Form, device: TaskDevice) -> Form:
 
 
 INTERVAL_US: Final = 50.0
-"""Between decisions: some rounds of a discrete form, some polls of a block."""
+"""Time between decisions: some rounds of a discrete form, some polls of a block."""
 
 
 class TaskScheduler(Protocol):

@@ -94,7 +94,7 @@ def largest_part(vertices: int, ends: np.ndarray, others: np.ndarray) -> Graph:
 
 
 POLLS: Final = 50
-"""Before a vote: what the papers use for most searches. Where that is too early, the host launches again."""
+"""Polls before a vote: what the papers use for most searches. Where that is too early, the host launches again."""
 SUITE: Final[dict[str, tuple[Application, Callable[[int], Graph]]]] = {
     "bfs-road": ("bfs", lambda seed: road(374_178, seed=seed)),
     "bfs-social": ("bfs", lambda seed: kronecker(16, 16, seed=seed)),
@@ -105,7 +105,7 @@ SUITE: Final[dict[str, tuple[Application, Callable[[int], Graph]]]] = {
     "colouring-mesh": ("colouring", lambda seed: mesh(32 + seed % 3)),
     "colouring-hubs": ("colouring", lambda seed: hubs(10_507, seed=seed)),
 }
-"""By name, of a seed."""
+"""The application of each problem, and its graph of a seed, by name."""
 
 
 def task_problem(name: str, seed: int = 0, gpus: int = 1) -> TaskProblem:
@@ -157,5 +157,5 @@ def _problem(name: str, application: Application, graph: Graph, rng: np.random.G
 
 @functools.lru_cache(4)
 def kept_problem(name: str, seed: int, gpus: int = 1) -> TaskProblem:
-    """As :func:`task_problem`, or a random one if it is named ``random``; a few are kept."""
+    """A problem of :func:`task_problem`, or a random one if it is named ``random``; a few are kept."""
     return random_task_problem(seed, gpus) if name == "random" else task_problem(name, seed, gpus)

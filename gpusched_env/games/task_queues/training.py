@@ -55,15 +55,15 @@ class FormTrial(NamedTuple):
     """A problem in every form."""
 
     kind: int
-    """Of the application."""
+    """The kind of application."""
     terms: NDArray[np.float32]
-    """Of the graph."""
+    """Terms of the graph."""
     costs: NDArray[np.float64]
-    """By form."""
+    """Costs by form."""
 
 
 def random_tasks(seed: int) -> RandomTasks:
-    """Of a seed."""
+    """The random problem of a seed."""
     problem = random_task_problem(seed)
     return RandomTasks(problem, time_in(problem, ENDING_FORM, make_task_device(DEVICE), early=False))
 
@@ -93,7 +93,7 @@ def play_tasks(value: NDArray[np.float32], tasks: RandomTasks) -> RulePlay:
 
 
 def validation_seeds(config: FormTraining) -> list[int]:
-    """Of the random problems that a training of this configuration is validated on."""
+    """Seeds of the random problems that a training of this configuration is validated on."""
     return [VALIDATION_SEED + number for number in range(config.validation_seeds)]
 
 

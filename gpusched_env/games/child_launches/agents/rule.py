@@ -47,11 +47,11 @@ from gpusched_env.games.child_launches.problem import LaunchProblem, Transformat
 Singles = NDArray[np.float32]
 
 LN: Final = LOG_SCALE / 4.0
-"""From a column's logarithm to ``ln``."""
+"""Factor from a column's logarithm to ``ln``."""
 
 
 class SpawnTerm(enum.IntEnum):
-    """Of the weights ``value``."""
+    """What the weights ``value`` stand for."""
 
     ONE = 0
     WORK = enum.auto()
@@ -77,17 +77,17 @@ class SpawnTerm(enum.IntEnum):
     PARENTS = enum.auto()
     """1 if there are any."""
     RESIDENT_WARPS = enum.auto()
-    """Share of the slots."""
+    """1 if any block of the host's kernel is not on an SM yet."""
     RESIDENT_BLOCKS = enum.auto()
-    """Share of the slots."""
+    """Share of the slots for warps."""
     QUEUES = enum.auto()
-    """Share of hardware queues in use."""
+    """Share of the slots for blocks."""
     PAID = enum.auto()
     """1 if another lane of the warp launches: the call's fixed cost is paid."""
     CALLS = enum.auto()
     """Lanes that call, of 32."""
     LEFT = enum.auto()
-    """Of these, those that are asked about later."""
+    """Lanes that call and are asked about later, of 32."""
     OF_LARGEST = enum.auto()
     """Work over the largest work among the lanes that call."""
     COVERED = enum.auto()
@@ -107,7 +107,7 @@ SHAPES: Final[dict[str, tuple[int, ...]]] = {"value": (len(SpawnTerm),)}
 
 @procedure
 def launch_number(weights: Singles, columns: Any) -> float:
-    """At least 0: launch.
+    """The number of the rule; at least 0: launch.
 
     Args:
         weights: ``value``.
@@ -165,7 +165,7 @@ class LaunchPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown
 
 
 def read_launch_policy(path: str | Path) -> tuple[LaunchPolicyInfo, Weights]:
-    """As :func:`~gpusched_env.agents.policy_file.read_game_policy`, of a launch rule."""
+    """Read the policy of a launch rule as :func:`~gpusched_env.agents.policy_file.read_game_policy` does."""
     return read_game_policy(path, LaunchPolicyInfo, RULE_NOW)
 
 
@@ -176,7 +176,7 @@ BROKEN_OFF: Final = -1
 
 @cached(nogil=True)
 def play_to_end(state: Any, costs: EncodedMachine, weights: Singles, columns: Singles, limit_ps: int) -> int:
-    """From the beginning of an application to its end, a deadlock or a time; gives the status of the loop."""
+    """Play from the beginning of an application to its end, a deadlock or a time; gives the status of the loop."""
     status = run_on(state)
     while status == ASKS:
         encode(state.request[0], monitored(state.monitor[0]), costs, columns)
@@ -235,14 +235,14 @@ class LearnedLaunches:
         self._weights = weights["value"]
         self._columns = np.zeros(WIDTH, np.float32)
         self.program = self.info.program
-        """As in training."""
+        """How applications are compiled, as in training."""
 
     def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
         """Take the launch costs of the GPU."""
         self._costs = costs_of(knowledge.machine)
 
     def decide(self, view: RequestView) -> Decision:
-        """By the sign of the rule's number."""
+        """The decision by the sign of the rule's number."""
         encode(view, view, self._costs, self._columns)
         return SPAWN if launch_number(self._weights, self._columns) >= 0.0 else SERIALISE
 

@@ -18,9 +18,9 @@ class LaunchSettings(GameSettings, frozen=True, kw_only=True):
     """CMA-ES on the launch rule (:mod:`gpusched_env.games.child_launches.agents.rule`); episodes are applications."""
 
     applications: Count = 192
-    """Random ones that a training draws; to make one takes as long as to play it several times."""
+    """Random applications that a training draws; to make one takes as long as to play it several times."""
     episodes: Count = 24
-    """Of these that each candidate plays; others in the next generation."""
+    """Applications of those drawn that each candidate plays; others in the next generation."""
 
 
 class LaunchTraining(GameTraining, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class LaunchTraining(GameTraining, frozen=True, kw_only=True):
     checkpoint_every: Count = 10_000_000
 
     def checked(self) -> Self:
-        """As of :meth:`GameTraining.checked`; an episode cannot have more applications than there are."""
+        """The settings as of :meth:`GameTraining.checked`; an episode cannot have more applications than there are."""
         valid = super().checked()
         episodes, applications = valid.settings["episodes"], valid.settings["applications"]
         if episodes > applications:

@@ -65,11 +65,11 @@ SHARES: Final = (
     *(0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.13, 0.18, 0.20, 0.25, 0.28, 0.31, 0.35, 0.40, 0.46, 0.49),
     *(0.53, 0.58, 0.62, 0.70, 0.74, 0.80, 0.85, 0.90, 0.95, 1.0),
 )
-"""Of what can be offloaded: those of the paper's Figure 5 and some between."""
+"""Shares of what can be offloaded: those of the paper's Figure 5 and some between."""
 
 
 def thresholds(problem: LaunchProblem, shares: Sequence[float] = SHARES) -> list[int]:
-    """Those that offload the shares nearest to ``shares``, and the program's own; ascending, each once."""
+    """Thresholds that offload the shares nearest to ``shares``, and the program's own; ascending, each once."""
     made = problem.benchmark
     return sorted({made.threshold, *(made.threshold_of(share * made.offloadable) for share in shares)})
 

@@ -16,14 +16,14 @@ class LaunchedGrid:
     first_thread: int
     """-1: its threads are equal."""
     iterations: int
-    """Of each thread, where these are equal."""
+    """Iterations of each thread, where these are equal."""
     threads: int
     blocks: int
     parent: LaunchedGrid | None
     nesting: int
     """0: the host launched it."""
     block: WarpBlock | None = None
-    """Whose warp launched it."""
+    """The block whose warp launched it."""
     fellows: list[LaunchedGrid] = field(default_factory=list)
     """Grids that were launched with it, as one: they use its hardware queue."""
     leader: LaunchedGrid | None = None
@@ -36,9 +36,9 @@ class LaunchedGrid:
     """Launches of its threads that have not finished."""
     ready_ps: int = 0
     ready: bool = False
-    """Its blocks may be handed out."""
+    """Whether its blocks may be handed out."""
     next_in_queue: LaunchedGrid | None = None
-    """Behind it in its software queue."""
+    """The grid behind it in its software queue."""
     finished: bool = False
 
     @property
@@ -60,7 +60,7 @@ class WarpBlock:
     sm: WarpSm
     started_ps: int
     warps: int = 0
-    """That have not ended."""
+    """Warps that have not ended."""
     children: int = 0
     """Launches of its warps that have not finished."""
     last_child: LaunchedGrid | None = None
@@ -75,18 +75,18 @@ class WarpGroup:
     lanes: int
     count: int = 1
     turn: int = -1
-    """Of requests: each lane's first, second and so on."""
+    """Number of the turn of requests: each lane's first, second and so on."""
     target: float = 0.0
-    """Its SM's clock when its phase ends."""
+    """What its SM's clock shows when its phase ends."""
     lines: int = 0
     issue: int = 0
     """What it asks for in its phase (:func:`gpusched_env.games.child_launches.hardware.warp_machine.demand`)."""
     serial_work: list[int] = field(default_factory=list)
-    """Of the lanes that do their requests themselves in this turn."""
+    """Work of the lanes that do their requests themselves in this turn."""
     spawned: list[LaunchedGrid] = field(default_factory=list)
     """Children that it launches in this turn."""
     spilled: int = 0
-    """Of these, those for which the pool had no room."""
+    """Children of this turn for which the pool had no room."""
 
 
 @dataclass(eq=False)
@@ -99,7 +99,7 @@ class WarpSm:
     registers: int
     shared: int
     running: list[WarpGroup] = field(default_factory=list)
-    """In order of the end of their phases; of equal ones the first to begin."""
+    """The groups that run, in order of the end of their phases; of equal ones the first to begin."""
     live_warps: int = 0
     clock: float = 0.0
     since_ps: int = 0
@@ -126,12 +126,12 @@ class Queues:
     """Launches on their way to the SMs."""
 
     waiting: deque[LaunchedGrid] = field(default_factory=deque)
-    """For a hardware queue, in order."""
+    """Grids that wait for a hardware queue, in order."""
     children: int = 0
-    """Launched, but without a hardware queue: what the pool holds."""
+    """Children launched, but without a hardware queue: what the pool holds."""
     in_use: int = 0
     """Hardware queues."""
     handing_out: deque[LaunchedGrid] = field(default_factory=deque)
-    """In hardware queues, with blocks that were not on an SM yet, in order."""
+    """Grids in hardware queues with blocks that were not on an SM yet, in order."""
     ready_ps: int = 0
     """When the last of them is, or was, ready."""

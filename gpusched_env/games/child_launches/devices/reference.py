@@ -149,7 +149,7 @@ class ReferenceWarpDevice(AskingDevice):
                 return
 
     def _go_on(self) -> None:
-        """To the next event."""
+        """Go on to the next event."""
         machine = self._problem.machine
         lines = [sum(warps.lines * warps.count for warps in sm.running) for sm in self._sms]
         for sm, own in zip(self._sms, lines, strict=True):
@@ -446,13 +446,13 @@ class ReferenceWarpDevice(AskingDevice):
                 self._finish(grid)
 
     def _give_queue_back(self, leader: LaunchedGrid, *, ended: bool) -> None:
-        """If all that was launched together has ended, or has finished."""
+        """Give a hardware queue back if all that was launched together has ended, or has finished."""
         if all(grid.unended == 0 if ended else grid.finished for grid in leader.launch):
             self._queues.in_use -= 1
             self._changed = True
 
     def _finish(self, grid: LaunchedGrid) -> None:
-        """Its blocks have ended and its children have finished; that may have been the last of its parent."""
+        """Finish a grid whose blocks have ended and whose children have finished; it may be the last of its parent."""
         grid.finished = True
         self._launches[grid.number]["finished_ps"] = self._now
         leader = grid.leader or grid

@@ -97,9 +97,9 @@ class ApplicationEpisode:
     problem: LaunchProblem
     flat_ps: int
     time_ps: int = 0
-    """Up to where rewards have been given."""
+    """The time up to which rewards have been given."""
     elapsed_ps: int = 0
-    """Of the last step."""
+    """The time that the last step took."""
     over: bool = False
 
 

@@ -238,7 +238,7 @@ def step(state, spawn, costs, out):
 
 
 RANDOM: Final = "random"
-"""In place of a benchmark's name: another random application for each seed."""
+"""Stands in place of a benchmark's name: another random application for each seed."""
 KEPT: Final = 16
 """Problems that are kept, so that an episode of the same is not made again."""
 
@@ -274,7 +274,7 @@ def flat_ps(problem: LaunchProblem) -> int:
 
 
 class PlayedApplication:
-    """On any device: views are made and encoded in Python."""
+    """An application played on any device: views are made and encoded in Python."""
 
     def __init__(self, device: LaunchDevice) -> None:
         self.device = device
@@ -302,7 +302,7 @@ class PlayedApplication:
 
 
 class CompiledApplication(PlayedApplication):
-    """On the compiled device: one call a decision."""
+    """An application on the compiled device: one call a decision."""
 
     device: CompiledWarpDevice
 
@@ -317,7 +317,7 @@ class CompiledApplication(PlayedApplication):
 
 
 def make_application(device: str) -> PlayedApplication:
-    """On the device of that name.
+    """An application on the device of that name.
 
     Raises:
         InputError: there is none.

@@ -28,7 +28,7 @@ from gpusched_env.hardware.specs import GpuSpec, load_gpu
 FORMAT: Final = "gpusched-fuzz-launches/1"
 
 MOST = 2**16
-"""Of what one thread has or asks for: a file must not ask for more than there is memory for."""
+"""Most of what one thread has or asks for: a file must not ask for more than there is memory for."""
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Positive = Annotated[int, Meta(ge=1, le=MOST)]
 
@@ -76,13 +76,13 @@ class LaunchCase(Stored, frozen=True, kw_only=True):
     misused: Share = 0.0
     """Share of requests before which the devices are told something that they have to refuse."""
     seed: int = 0
-    """Of both."""
+    """Seed of both the random decisions and misuses."""
     before: Count = 0
     """Decisions in a run that is left unfinished first."""
     snapshot: Count | None = None
     """Decisions before a snapshot; after the end the rest is played again from there."""
     fresh: bool = False
-    """Again on a new device, from the snapshot as it comes out of a file."""
+    """Whether the rest is played on a new device, from the snapshot as it comes out of a file."""
 
     def problem(self) -> LaunchProblem:
         """The case's problem.
@@ -134,7 +134,7 @@ class LaunchCounterexample(Counterexample, frozen=True, kw_only=True):
 
 
 MOST_THREADS = 2500
-"""Of a case, those of children and of theirs included."""
+"""Threads of a case, those of children and of theirs included, at most."""
 SMS = {1: 4, 2: 3, 3: 2, 4: 2, 13: 1}
 BLOCKS = {1: 2, 2: 2, 3: 1, 8: 1, 16: 2}
 """Most blocks of an SM."""
@@ -144,7 +144,7 @@ QUEUES = {2: 4, 3: 2, 4: 1, 8: 1, 32: 3, 1 << 30: 1}
 POOLS = {None: 6, 1: 1, 2: 1, 3: 1, 10: 1, 100: 1}
 KERNELS = {1: 5, 2: 3, 3: 1, 5: 1}
 LEVELS = {0: 0.3, 1: 5, 2: 3, 3: 2}
-"""Of requests below the host's kernels. All dicts: numbers and their weights."""
+"""Levels of requests below the host's kernels. All dicts: numbers and their weights."""
 UNLIMITED = 1e12
 """Lines or instructions a cycle that nothing is slowed by."""
 
@@ -240,7 +240,7 @@ class _Application:
         self._dice, self._gpu = dice, gpu
         self._left = MOST_THREADS
         self._sizes = [dice.log_integer(1, 300) for _ in range(dice.integer(1, 4))]
-        """Of children: a few that come again and again."""
+        """Sizes of children: a few that come again and again."""
         self._iterations = [dice.log_integer(1, 60) - 1 for _ in range(dice.integer(1, 3))]
 
     def kernels(self) -> tuple[HostKernel, ...]:

@@ -171,7 +171,7 @@ class _LaunchDuel:
             self.comparison.equal("view", f"view.{name}", getattr(expected, name), getattr(found, name))
 
     def _play_again(self, kept: list[Any]) -> None:
-        """From the snapshots on, the same decisions lead to the same end."""
+        """Check that the same decisions from the snapshots on lead to the same end."""
         self.outcome.features.add("back to a snapshot")
         saved, first = self.saved or [], self.case.snapshot or 0
         if self.case.fresh:

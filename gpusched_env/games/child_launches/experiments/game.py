@@ -59,7 +59,7 @@ def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
 
 
 def speedups(costs: Mapping[str, NDArray[np.float64]], resamples: int = 2000) -> dict[str, tuple[float, float, float]]:
-    """By scheduler: the geometric mean of speed-ups over all benchmarks, and its 95 % bootstrap interval over seeds.
+    """Geometric means of speed-ups over all benchmarks, and their 95 % bootstrap intervals over seeds, by scheduler.
 
     Args:
         costs: by scheduler, shape ``(benchmarks, seeds)``.
@@ -77,7 +77,7 @@ def speedups(costs: Mapping[str, NDArray[np.float64]], resamples: int = 2000) ->
 
 
 def speedup_text(costs: Mapping[str, NDArray[np.float64]]) -> str:
-    """These as a sentence, best first."""
+    """The speed-ups as a sentence, best first."""
     found = sorted(speedups(costs).items(), key=lambda item: -item[1][0])
     figures = ", ".join(f"{name} {mean:.3f} [{low:.3f}, {high:.3f}]" for name, (mean, low, high) in found)
     return f"Geometric means of the speed-up over flat, with 95 % intervals: {figures}."
@@ -144,7 +144,7 @@ class ChildLaunches(OwnGame):
         return {NAME: [speedup_text(ranking.costs(NAME, DEVICE))]}
 
     def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
-        """On the first random applications that are no larger than those that agents are trained on."""
+        """The search for options on the first random applications no larger than those that agents are trained on."""
         from gpusched_env.games.child_launches.training import applications
 
         found = applications(itertools.count(first_seed), seeds, LaunchTraining())

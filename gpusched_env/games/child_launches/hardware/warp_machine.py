@@ -28,7 +28,7 @@ from gpusched_env.hardware.specs import GpuSpec, load_gpu
 DEMAND_UNIT: Final = 1.0 / (1 << 40)
 """Demands are whole multiples of this, so that sums do not depend on the order in which warps came and went."""
 MOST_DEMAND: Final = 512.0
-"""Of a warp, far more than one can ask for: sums over 8,192 warps stay within 64 bits."""
+"""Most demand of a warp, far more than one can ask for: sums over 8,192 warps stay within 64 bits."""
 
 
 @law
@@ -83,7 +83,7 @@ class LaunchCosts:
     per_call_cycles: float
     """``b``."""
     dispatch_cycles: float
-    """From when a child has a hardware queue until its first block can start."""
+    """Cycles from when a child has a hardware queue until its first block can start."""
     interval_cycles: float = 0.0
     """Least time between two children that become ready: the throughput of launches."""
     hardware_queues: int = 32
@@ -161,7 +161,7 @@ class LoopCosts:
     iteration_cycles: float
     """One turn of a warp that is alone."""
     iteration_issue_cycles: float
-    """Of its SM's schedulers, in the turn."""
+    """Cycles of its SM's schedulers, in the turn."""
     parent_lines: float
     """Lines a lane and turn, in units of those that hit L2."""
     child_lines: float
@@ -209,7 +209,7 @@ class WarpMachine:
 
     @property
     def prologue_issue_cycles(self) -> float:
-        """Of an SM's schedulers, in a warp's prologue: one instruction after another."""
+        """Cycles of an SM's schedulers in a warp's prologue: one instruction after another."""
         return self.prologue_cycles / (self.step_cycles * self.issue_width)
 
     def ps(self, cycles: float) -> int:

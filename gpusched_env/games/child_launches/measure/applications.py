@@ -43,13 +43,13 @@ class Application:
     benchmark: Benchmark
     """The same work as parent kernels, for the simulator."""
     fields: Mapping[str, NDArray[Any] | int]
-    """Of the kernels' struct, in its order but for the last two: the result and the order of the threads."""
+    """Fields of the kernels' struct, in its order but for the last two: the result and the order of the threads."""
     order: tuple[NDArray[np.int32], ...]
-    """Of each kernel: what its threads work on (vertices, tuples, tiles)."""
+    """What the threads of each kernel work on (vertices, tuples, tiles)."""
     blank: NDArray[np.int32]
     """The result before the first kernel."""
     expected: NDArray[np.int32]
-    """And after the last."""
+    """The result after the last kernel."""
     work: Counts
     """Serial iterations of each vertex, tuple or tile."""
     items: Counts | None = None
@@ -162,7 +162,7 @@ _MAKERS: Final[dict[str, Callable[[str, int], Application]]] = {
     "Mandel": partial(_mandelbrot, 27_000),
 }
 APPLICATIONS: Final = tuple(_MAKERS)
-"""Their names."""
+"""Names of the applications with CUDA kernels."""
 
 
 def application(name: str, seed: int = 0) -> Application:
@@ -177,12 +177,12 @@ def application(name: str, seed: int = 0) -> Application:
 
 
 SHARES: Final = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 0.9, 1.0)
-"""Of the work that children do, to sweep thresholds over."""
+"""Shares of the work that children do, to sweep thresholds over."""
 CHILD_BLOCKS: Final = (32, 64)
 NEVER: Final = np.iinfo(np.int32).max
 """A threshold above all work."""
 WARPS: Final = (1, 132, 264, 528, 1056, 2112, 4224, 8448)
-"""Of kernels of equal threads: one warp alone, then 1 to 64 an SM of 132."""
+"""Numbers of warps of kernels of equal threads: one alone, then 1 to 64 an SM of 132."""
 _RESIDENT_BLOCKS: Final = 32 * 132
 _SIMILAR: Final = 1024
 """Threads nearest to the median work, of which those of equal work are drawn."""

@@ -75,7 +75,7 @@ LONG_CHILDREN: Final = tuple(
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Of one kernel, ns from the first warp's start; of children only those that ran."""
+    """Times of one kernel, ns from the first warp's start; of children only those that ran."""
 
     call: NDArray[np.int64]
     """(warps, rounds) how long."""
@@ -126,7 +126,7 @@ class LaunchingKernel:
         )
 
     def repeated(self, shape: LaunchPattern) -> list[Times]:
-        """After one run that is not counted."""
+        """Runs of the kernel after one that is not counted."""
         return [self.run(shape) for _ in range(1 + REPETITIONS)][1:]
 
     def call(self, pool: int, lanes: int) -> LaunchCallTime:
@@ -189,10 +189,10 @@ def measured(gpu: MeasuringGpu) -> Iterator[LaunchCallTime | Burst | Pool]:
 
 
 PATIENCE_S: Final = 15.0
-"""After which a try counts as hung; with room for all, the slowest of them takes a tenth of a second."""
+"""Seconds after which a try counts as hung; with room for all, the slowest takes a tenth of a second."""
 _LARGER: Final = 4096
 _LONG_US: Final = 200.0
-"""Of a child: far longer than it takes to launch as many as the pool holds."""
+"""Length of a child: far longer than it takes to launch as many as the pool holds."""
 TRIES: Final = (
     *((DEFAULT_POOL, LaunchPattern(warps=warps, spin_us=spin)) for warps in (64, 65, 128) for spin in (0.0, _LONG_US)),
     *((DEFAULT_POOL, LaunchPattern(rounds=128, spin_us=spin)) for spin in (0.0, _LONG_US)),

@@ -25,7 +25,7 @@ class PredictedApplication:
     """``None``: flat."""
 
     def run(self, device: str) -> float:
-        """Its time, microseconds."""
+        """The application's predicted time, microseconds."""
         spec = "flat" if self.threshold is None else f"baseline-dp(threshold={self.threshold})"
         run = run_application(make_launch_scheduler(spec), _problem(self.application), make_launch_device(device))
         return run.time_ps / 1e6
@@ -33,7 +33,7 @@ class PredictedApplication:
 
 @functools.lru_cache(maxsize=8)
 def _problem(name: str) -> LaunchProblem:
-    """With room for all launches, as in the measurement."""
+    """The application as a problem with room for all launches, as in the measurement."""
     machine = replace(H200, launches=replace(H200.launches, pool=None))
     return launch_problem(application(name).benchmark, machine).changed(measured=_loop(name))
 
@@ -46,7 +46,7 @@ def _loop(name: str) -> LoopCosts:
 
 
 def _runs() -> list[ApplicationTime]:
-    """With children of 32 threads a block."""
+    """The measured runs, with children of 32 threads a block."""
     return [run for run in shipped_recording().of(ApplicationTime) if run.child_block in (None, 32)]
 
 

@@ -15,8 +15,8 @@ PUBLISHED: Final[dict[str, tuple[int, int]]] = {
     "GC-citation": (40, 2_258), "GC-graph500": (73, 11_686), "MM-small": (89, 1_024), "MM-large": (89, 5_121),
     "SA-thaliana": (98, 488),
 }  # fmt: skip
-"""With the application's own threshold (Baseline-DP): share of the work that children do in percent (Figure 5, at the
-bars of Figure 15), and child kernels (Figure 18); read off the vector drawings, launches to 25."""
+"""The paper's figures with the application's own threshold (Baseline-DP): share of the work that children do in percent
+(Figure 5, at the bars of Figure 15), and child kernels (Figure 18); read off the vector drawings, launches to 25."""
 SHARES_OF_LOOPS: Final = ("GC-", "SSSP-")
 """Benchmarks whose shares are taken to be of what can be handed over: the paper labels the same thresholds on a graph
 with the same shares, those of its edges."""

@@ -33,7 +33,7 @@ class Search:
 
 
 def breadth_first_search(graph: Graph, source: int, *, work_list: bool = False) -> Search:
-    """From ``source``: each thread looks at all neighbours of its vertex.
+    """A search from ``source``: each thread looks at all neighbours of its vertex.
 
     The frontier is in order of vertices, or, as a ``work_list``, in that of discovery by threads that go in step with
     one another: vertices of many edges come first. A vertex enters once.
@@ -82,7 +82,7 @@ def random_weights(graph: Graph, largest: int, *, seed: int) -> Counts:
 
 
 def shortest_paths(graph: Graph, weight: Counts, source: int) -> Paths:
-    """From ``source``: each round relaxes all edges of the vertices that the round before brought nearer.
+    """Paths from ``source``: each round relaxes all edges of the vertices that the round before brought nearer.
 
     ``weight``: (2 × edges,) of each edge, at least 1. A round has a thread for every vertex, which takes an iteration
     to look whether its vertex is active (a mask, as of Harish and Narayanan 2007). A work list would leave too little

@@ -58,7 +58,7 @@ class LaunchRequests:
     iterations: Counts | None = None
     """(requests,) iterations of each child thread, where those of a request are equal."""
     children: Threads | None = None
-    """Otherwise every child thread: those of request 0 first, then those of request 1 and so on."""
+    """Every child thread, where ``iterations`` is not given: those of request 0 first, then of request 1 and so on."""
 
     def __post_init__(self) -> None:
         if (self.iterations is None) == (self.children is None):
@@ -128,7 +128,7 @@ class ParentKernel:
     name: str
     block: BlockShape
     child_block: BlockShape
-    """Of its children, and of theirs."""
+    """The shape of blocks of its children, and of theirs."""
     threads: Threads
 
     @property
@@ -204,7 +204,7 @@ BODIES: Final[dict[str, LoopBody]] = {
     # A row of a banded recurrence; its cells lie in shared memory.
     "SA": LoopBody(chain=0, dependent=10, instructions=60, parent_lines=0.1, child_lines=0.1),
 }
-"""By application, the first part of a benchmark's name."""
+"""Loop bodies by application, the first part of a benchmark's name."""
 L2_HITS: Final[dict[str, float]] = {
     "AMR": 0.036, "BFS-citation": 0.813, "BFS-graph500": 0.739, "SSSP-citation": 0.802, "SSSP-graph500": 0.923,
     "JOIN-uniform": 0.743, "JOIN-gaussian": 0.785, "Mandel": 0.290, "GC-citation": 0.747, "GC-graph500": 0.968,

@@ -157,7 +157,7 @@ _MAKERS: Final[dict[str, tuple[int, Callable[[int], Kernels]]]] = {
 }
 
 BENCHMARKS: Final = tuple(_MAKERS)
-"""Their names, as in the paper's Figure 15; SA-elegans is in Figure 21 alone."""
+"""Names of the benchmarks, as in the paper's Figure 15; SA-elegans is in Figure 21 alone."""
 
 
 def benchmark(name: str, seed: int = 0) -> Benchmark:

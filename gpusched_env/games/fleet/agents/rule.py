@@ -52,27 +52,27 @@ DISTURBANCE_PENALTY: Final = 2.0
 EMPTY_GPU_SCORE: Final = -1.0
 """The number of an empty GPU."""
 TENS: Final = CLIENTS / 10.0
-"""From a column of clients to tens of jobs."""
+"""Factor from a column of clients to tens of jobs."""
 
 
 class PlaceTerm(enum.IntEnum):
-    """Of the weights ``place``, for inference and for training: of a GPU with the job there."""
+    """What the weights ``place`` stand for, of a GPU with the job there: one row for inference, one for training."""
 
     ONE = 0
     LOAD = enum.auto()
     INFERENCE_LOAD = enum.auto()
     CLAIMED = enum.auto()
-    """Share of its memory."""
+    """Share of the GPU's memory that is claimed."""
     JOBS = enum.auto()
-    """Tens."""
+    """Tens of jobs."""
     TRAININGS = enum.auto()
-    """Tens."""
+    """Tens of training jobs."""
     OVER = enum.auto()
     """Ten times what the worst latency over SLO is above 1 if training sleeps as long as it can, at most 1."""
     LEAST = enum.auto()
     """``x / (1 + x)`` of that latency over SLO."""
     UNLIKE = enum.auto()
-    """By how much the shares of utilisation and memory differ."""
+    """The difference of the shares of utilisation and memory."""
     SLEEPS = enum.auto()
     """What that is above 1 if training does not sleep, at most 1."""
     RATIO = enum.auto()
@@ -83,13 +83,13 @@ class PlaceTerm(enum.IntEnum):
 
 
 class MoveTerm(enum.IntEnum):
-    """Of the weights ``move``: of a GPU as it is."""
+    """What the weights ``move`` stand for, of a GPU as it is."""
 
     ONE = 0
     LOAD = enum.auto()
     CLAIMED = enum.auto()
     JOBS = enum.auto()
-    """Tens."""
+    """Tens of jobs."""
     RATIO = enum.auto()
 
 
@@ -97,7 +97,7 @@ SHAPES: Final[dict[str, tuple[int, ...]]] = {"place": (2, len(PlaceTerm)), "move
 """Weights by name; the first row of ``place`` is for inference."""
 OF_CLASS: Final = len(PlaceTerm)
 OF_MOVES: Final = 2 * OF_CLASS
-"""Where the weights for training and those of ``move`` begin, if all stand in one row."""
+"""The place at which the weights for training and those of ``move`` begin, if all stand in one row."""
 READS: Final = (
     *("PRESENT", "TRAINING", "LOAD", "INFERENCE_LOAD", "CLAIMED", "COUNT", "TRAININGS", "RATIO", "LEAST", "FULL"),
     *("DISTURBS", "OLDEST", "YOUNGEST"),
@@ -154,7 +154,7 @@ def best_shared_gpu(fleet: Any, rates: Any, weights: Any, job: int, but: int, ro
 
 @procedure
 def gpu_for(fleet: Any, rates: Any, weights: Any, job: int, row: Any) -> int:
-    """Where a job that waits goes; ``WAITS`` if there is neither room nor an empty GPU."""
+    """The GPU that a job that waits goes to; ``WAITS`` if there is neither room nor an empty GPU."""
     found = best_shared_gpu(fleet, rates, weights, job, WAITS, row)
     if found != WAITS:
         return found
@@ -163,7 +163,7 @@ def gpu_for(fleet: Any, rates: Any, weights: Any, job: int, row: Any) -> int:
 
 @procedure
 def emptying_score(fleet: Any, weights: Any, gpu: int) -> float:
-    """At least 0: empty this GPU."""
+    """The number of a GPU to be emptied; at least 0: empty it."""
     at = OF_MOVES
     number: float = (
         HALF
@@ -218,7 +218,7 @@ class FleetPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_
     terms: tuple[str, ...] = TERMS
     reads: tuple[str, ...] = READS
     control: str = CONTROL
-    """Of each GPU."""
+    """Control of each GPU."""
 
     def summary(self) -> str:
         """One line about it."""
@@ -226,7 +226,7 @@ class FleetPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_
 
 
 def read_fleet_policy(path: str | Path) -> tuple[FleetPolicyInfo, Weights]:
-    """As :func:`~gpusched_env.agents.policy_file.read_game_policy`, of a fleet rule."""
+    """Read the policy of a fleet rule as :func:`~gpusched_env.agents.policy_file.read_game_policy` does."""
     return read_game_policy(path, FleetPolicyInfo, RULE_NOW)
 
 
@@ -234,7 +234,7 @@ def read_fleet_policy(path: str | Path) -> tuple[FleetPolicyInfo, Weights]:
 def play_to_horizon(
     fleet: Any, rates: Any, weights: Any, control: int, times_us: Any, moves: bool, counts: Any, row: Any
 ) -> int:
-    """From the beginning of a day to its horizon; gives the number of decisions.
+    """Play from the beginning of a day to its horizon; gives the number of decisions.
 
     Args:
         times_us: between two reports, and of a restart.

@@ -224,7 +224,7 @@ class ConsolidatingDispatcher(ABC):
 
     @abstractmethod
     def _gpu_for(self, fleet: FleetState, job: int) -> int:
-        """Where a job that waits goes, or ``WAITS``."""
+        """The GPU that a job that waits goes to, or ``WAITS``."""
 
     @abstractmethod
     def _gpu_to_empty(self, fleet: FleetState) -> int:

@@ -42,7 +42,7 @@ JOBS: Final = (200, 200, 200)
 GPUS: Final = (0, 114, 178)
 WAITING: Final = (230, 159, 0)
 Counts = Sequence[tuple[int, int, int]]
-"""Of each report: GPUs in use, jobs on them, jobs waiting."""
+"""GPUs in use, jobs on them and jobs waiting, for each report."""
 
 
 def text(fleet: Fleet, counts: Counts) -> str:
@@ -97,10 +97,10 @@ class FleetDayUnderWay:
     held: set[int] = field(default_factory=set)
     """Jobs that wait until the next report."""
     counts: list[tuple[int, int, int]] = field(default_factory=list)
-    """Of each report: GPUs in use, jobs on them, jobs waiting."""
+    """GPUs in use, jobs on them and jobs waiting, for each report."""
     illegal: int = 0
     elapsed_us: int = 0
-    """Of the last step."""
+    """The time that the last step took."""
 
     @property
     def problem(self) -> FleetProblem:
@@ -113,7 +113,7 @@ class FleetDayUnderWay:
         return next((job for job in waiting if job not in self.held), WAITS)
 
     def run_on(self) -> float:
-        """To the next report with a decision, or the end; gives what that cost."""
+        """Run to the next report with a decision, or the end; gives what that cost."""
         cost, fleet = 0.0, self.fleet
         begun_us = -1
         while self.view is not None and self.job == WAITS:

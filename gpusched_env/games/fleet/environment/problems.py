@@ -25,7 +25,7 @@ from gpusched_env.games.fleet.workload.jobs import DAY_US, MOST_GB, FleetTrace
 from gpusched_env.reading import checked, parse_yaml, read_text
 
 GPUS_IN_ALL: Final = 6500
-"""Of the fleet whose jobs are drawn (GPUColo, ICDCS 2024, Section 6)."""
+"""GPUs of the fleet whose jobs are drawn (GPUColo, ICDCS 2024, Section 6)."""
 RANDOM: Final = "random"
 
 
@@ -35,7 +35,7 @@ class FleetDay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str
     days: Annotated[float, Meta(gt=0, le=57)] = 1.0
     scale: Annotated[float, Meta(gt=0, le=1)] = 0.02
-    """Of the 6,500 GPUs and of their jobs."""
+    """Share of the 6,500 GPUs and of their jobs."""
     inference_to_training: Annotated[float, Meta(gt=0)] = 3.0
     doubled: bool = False
     """Whether each inference job comes twice, as in the paper's burst."""
@@ -105,6 +105,6 @@ def reports_without_sharing(problem: FleetProblem) -> float:
 
 
 def fleet_cost(run: FleetRun) -> float:
-    """Of a run, as above."""
+    """The cost of a run, as above."""
     late = run.state.late_us.sum() / run.problem.report_us
     return float((run.used.sum() + run.waiting.sum() + late) / reports_without_sharing(run.problem))

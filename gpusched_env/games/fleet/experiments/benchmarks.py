@@ -25,7 +25,7 @@ from gpusched_env.scenarios.problem import Problem
 CONTROL: Final = "shared"
 REPORT_US: Final = 10_000
 PROGRAMS: Final = ("resnet50_infer_b32", "resnet50_train_b32")
-"""On each GPU."""
+"""Programs on each GPU."""
 ROWS: Final = ((0, 0, 1e9, 0.3, 5.0, 4e3, 7e3), (0, 1, 1e9, 0.8, 20.0, 2e4, 0.0))
 
 
@@ -71,7 +71,7 @@ def separate(gpus: int, reports: int) -> Measurement:
 
 
 def _plain(fleet: FleetProblem) -> Problem:
-    """Its GPU, with jobs that are there from the beginning, up to its horizon."""
+    """The problem of a GPU of the fleet, with jobs that are there from the beginning, up to its horizon."""
     problem = gpu_problem(fleet, fleet.kinds[0])
     tenants = tuple(
         msgspec.structs.replace(tenant, arrivals=msgspec.structs.replace(tenant.arrivals, start_us=0.0))

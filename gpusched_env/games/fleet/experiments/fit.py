@@ -21,7 +21,7 @@ TRAINING: Final = ("resnet50_train_b32", "bert_train_b16_s128")
 PAIRS: Final = tuple(zip(INFERENCE, (TRAINING[0], TRAINING[1], TRAINING[0]), strict=True))
 ACTIVITIES: Final = (0.15, 0.4)
 SLEEPS: Final = (0.0, 1.0, 3.0)
-"""Over an iteration alone."""
+"""Sleeps of training, over an iteration alone."""
 SHARES: Final = (100, 50, 20)
 ALONE_SHARES: Final = (100, 70, 50, 35, 20, 10)
 HORIZON_US: Final = 600_000.0
@@ -59,7 +59,7 @@ def alone_us(workload: str, device: str) -> float:
 
 @functools.cache
 def utilisation(workload: str, device: str) -> float:
-    """Of training: the part of an iteration alone in which it has kernels on the GPU; 1: inference has nothing else."""
+    """The part of an iteration alone in which training has kernels on the GPU; 1: inference has nothing else."""
     if workload not in TRAINING:
         return 1.0
     recorded = load_workload(workload)
@@ -156,7 +156,7 @@ SLEEP_US: Final = 1e6
 
 
 def activity_of(client: ProgramOnGpu, device: str) -> float:
-    """Its activity, as the rate model reckons with it."""
+    """The client's activity, as the rate model reckons with it."""
     if not client.training:
         return client.activity
     return activity(utilisation(client.workload, device), client.sleep, 1.0)
@@ -209,7 +209,7 @@ def fit(runs: Runs, device: str) -> RateModel:
 
 
 def _slope(x: Floats, y: Floats) -> float:
-    """Through the origin, at least 0."""
+    """The slope of a line through the origin, at least 0."""
     return round(max(0.0, float(x @ y) / float(x @ x)), 4)
 
 
@@ -230,7 +230,7 @@ def _cap(runs: Runs, device: str) -> tuple[float, float]:
 
 
 def _kernel_speed(cell: SharedGpuCell, stretch: float, device: str) -> float:
-    """Of the kernels of a program alone: its host's part of an iteration stays as it is."""
+    """The speed of the kernels of a program alone: its host's part of an iteration stays as it is."""
     busy = utilisation(cell.clients[0].workload, device)
     return min(1.0, busy / max(busy, stretch - (1.0 - busy)))
 

@@ -43,9 +43,9 @@ class FleetJob(Stored, frozen=True, kw_only=True):
     memory_gb: Positive = 1.0
     step_us: Positive = 50_000.0
     slo: Positive = 2.0
-    """Of inference: over ``step_us``."""
+    """SLO of inference, over ``step_us``."""
     program: str = ""
-    """That it runs, where GPUs are simulated block by block."""
+    """Name of the program that it runs, where GPUs are simulated block by block."""
 
 
 class FleetCase(Stored, frozen=True, kw_only=True):
@@ -59,17 +59,17 @@ class FleetCase(Stored, frozen=True, kw_only=True):
     reports: Annotated[int, Meta(ge=1, le=1000)] = 10
     restart_us: Count = 0
     scheduler: str = ""
-    """On each GPU, which is simulated block by block; none: GPUs follow the rates."""
+    """Scheduler on each GPU, which is simulated block by block; none: GPUs follow the rates."""
     rule: PackingRule | None = None
-    """In place of random commands."""
+    """The rule that plays in place of random commands."""
     placed: Share = 0.8
     """Share of the jobs that wait that are placed at a report."""
     moved: Share = 0.1
-    """The same of those on GPUs that are moved."""
+    """Share of the jobs on GPUs that are moved at a report."""
     misused: Share = 0.0
     """Share of commands before which one is given at random, mostly illegal."""
     seed: int = 0
-    """Of all three."""
+    """Seed of all three."""
 
     def problem(self) -> FleetProblem:
         """The case's problem.
@@ -111,7 +111,7 @@ BLOCKS = 0.1
 """Share of cases whose GPUs are simulated block by block."""
 TEACHING = "toy-4sm"
 PROGRAMS_US = {"toy_batch": 300.0, "toy_urgent": 210.0}
-"""And an iteration alone."""
+"""Programs, and the time of an iteration alone."""
 SCHEDULERS = (
     "default-stream",
     "mps",

@@ -46,9 +46,9 @@ class CompiledFleet:
     """Compiled code; rules run in one piece."""
 
     simulator = "compiled"
-    """Of GPUs that are simulated block by block."""
+    """Simulator of GPUs that are simulated block by block."""
     scheduler = ""
-    """On these; none: GPUs follow the rates."""
+    """Scheduler on those GPUs; none: GPUs follow the rates."""
 
     advances: Callable[..., None] = staticmethod(advance_compiled)
     encodes: Callable[..., None] = staticmethod(encode_compiled)
@@ -68,7 +68,7 @@ class CompiledFleet:
         return self.fleet.apply(command)
 
     def advance(self) -> FleetView | None:
-        """To the next report."""
+        """Advance to the next report."""
         return self.fleet.advance()
 
     def rows(self, view: FleetView, job: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

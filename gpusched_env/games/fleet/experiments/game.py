@@ -49,7 +49,7 @@ new_dispatcher: Final = NAMED.new
 
 
 def run_day(dispatcher: FleetDispatcher, problem: FleetProblem) -> FleetRun:
-    """Of any of them; the agent and what is a point of its rule play compiled, which gives the same."""
+    """The run of any dispatcher; the agent and what is a point of its rule play compiled, which gives the same."""
     if isinstance(dispatcher, LearnedFleet):
         return play_day(dispatcher.weights, problem, control=dispatcher.control, moves=dispatcher.moves)[0]
     if isinstance(dispatcher, PredictedFit):
@@ -59,7 +59,7 @@ def run_day(dispatcher: FleetDispatcher, problem: FleetProblem) -> FleetRun:
 
 
 def _weights_of(dispatcher: PredictedFit) -> NDArray[np.float32]:
-    """Those of the fleet rule that does the same."""
+    """The weights of the fleet rule that does the same as the dispatcher."""
     weights = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
     weights["place"][:, PlaceTerm.LOAD] = 0.1 if dispatcher.best else 0.0
     weights["move"][MoveTerm.ONE] = dispatcher.empty - HALF

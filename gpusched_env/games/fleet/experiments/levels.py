@@ -49,10 +49,10 @@ class BlockLevel:
     seed: int = 0
     variation: bool = False
     scheduler: str = ""
-    """On each GPU, whatever the control; else that of :data:`SCHEDULERS`."""
+    """Scheduler on each GPU, whatever the control; else that of :data:`SCHEDULERS`."""
 
     def __call__(self, problem: FleetProblem) -> BlockSimulatedFleet:
-        """For one run.
+        """The fleet for one run.
 
         Raises:
             InputError: a job has no program that its GPUs can run.
@@ -83,9 +83,9 @@ class SmallFleet:
     restart_us: int = S // 2
     inference_to_training: float = 3.0
     device: str = "compiled"
-    """Whose times alone jobs have."""
+    """Device whose times alone the jobs have."""
     rates: str = "block-level"
-    """Of :func:`~gpusched_env.games.fleet.co_location.shipped_rates`."""
+    """Rates, one of :func:`~gpusched_env.games.fleet.co_location.shipped_rates`."""
 
     def problem(self, seed: int) -> FleetProblem:
         """Half of the jobs are there at the start; the others come within two thirds of the time."""
@@ -186,7 +186,7 @@ class Shards:
         """(jobs,) the shard that has a job or had it last."""
 
     def __call__(self, state: FleetState, control: int, rates: Any, report_us: int, restart_us: int) -> None:
-        """To the next report, as :func:`~gpusched_env.games.fleet.windows.advance`."""
+        """Advance to the next report, as :func:`~gpusched_env.games.fleet.windows.advance` does."""
         # A job that was moved away and back is where it was, but last of its GPU, and restarts.
         other = (state.gpu_of != self._gpu_of) | (state.ready_us != self._ready_us)
         changed = np.flatnonzero(other & (state.gpu_of >= 0))
@@ -213,7 +213,7 @@ class Shards:
         state.clock[NOW] += report_us
 
     def _rows(self, state: FleetState, jobs: NDArray[np.int64], homes: NDArray[np.int64]) -> Rows:
-        """Of jobs that are moved, as they are where they were; the time of their restart is the dispatcher's."""
+        """Rows of jobs that are moved, as they are where they were; the time of their restart is the dispatcher's."""
         rows: Rows = {
             job: tuple(getattr(state, name)[job].item() for name in JOB_COLUMNS) for job in jobs[homes < 0].tolist()
         }
@@ -239,7 +239,7 @@ def run_in_shards(
     address: str | None = None,
     blocks: MakeBlocks | None = None,
 ) -> FleetRun:
-    """As :func:`~gpusched_env.games.fleet.device.run_fleet`, with the GPUs in shards.
+    """Run a fleet as :func:`~gpusched_env.games.fleet.device.run_fleet` does, with the GPUs in shards.
 
     Args:
         dispatcher: decides in this process.

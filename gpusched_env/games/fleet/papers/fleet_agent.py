@@ -96,7 +96,7 @@ def tuned_fit(best: bool) -> str:
 
 @functools.cache
 def opponents() -> dict[str, str]:
-    """That the agent has to win against: names of the page, and dispatchers."""
+    """What the agent has to win against: names of the page, and dispatchers."""
     return {
         "GPUColo, first fit": "gpucolo",
         "GPUColo, best fit": "gpucolo(best=True)",
@@ -157,7 +157,7 @@ class Win:
     gpus: PairedDifference
     cost: PairedDifference
     violations: float
-    """Of the agent."""
+    """Violations of the agent."""
     theirs: float
 
     @property
@@ -177,7 +177,7 @@ class Paper(Reproduction):
         return [AgentDays(spec, day) for spec in dict.fromkeys(rows().values()) for day in DAYS]
 
     def _all(self, spec: str, what: str) -> list[float]:
-        """Of all days of all seeds."""
+        """The figures of all days of all seeds."""
         return [value for day in DAYS for value in getattr(self.runs[AgentDays(spec, day)], what)]
 
     def _violations(self, spec: str) -> float:

@@ -31,7 +31,7 @@ from gpusched_env.games.fleet.experiments.levels import BlockLevel, SmallFleet
 
 LEVELS: Final = ("blocks", "rates")
 SEEDS: Final = (0, 1)
-"""Of the jobs."""
+"""Seeds of the jobs."""
 SECONDS: Final = 5.0
 NAMES: Final = {
     "no-colocation": "No co-location",
@@ -40,7 +40,7 @@ NAMES: Final = {
     "gpucolo": "GPUColo",
 }
 RATIO: Final = (0.9, 1.1)
-"""Of a figure by rates over that block by block, that holds."""
+"""Ratio of a figure by rates over that block by block that holds."""
 POINTS: Final = 0.1
 """Difference of shares that holds."""
 
@@ -50,22 +50,22 @@ class LevelFigures:
     """What comes out of a run."""
 
     gpus: float
-    """In use, mean."""
+    """GPUs in use, mean."""
     running: float
     """Jobs on GPUs, mean."""
     violations: float
     late_requests: float
     latency: float
-    """Of batches over their SLO, mean over the time in which they were served."""
+    """Latency of batches over their SLO, mean over the time in which they were served."""
     training_stretch: float
     training_done: float
-    """Of all work of training, the part that was done."""
+    """Part of all work of training that was done."""
     decisions: float
-    """Of the schedulers on the GPUs."""
+    """Decisions of the schedulers on the GPUs."""
 
     @classmethod
     def mean(cls, found: Sequence[LevelFigures]) -> LevelFigures:
-        """Of several runs."""
+        """The mean of several runs' figures."""
         names = [field.name for field in fields(cls)]
         return cls(**{name: statistics.fmean(getattr(one, name) for one in found) for name in names})
 
@@ -95,7 +95,7 @@ class FleetAtLevel:
 
     dispatcher: str
     level: str
-    """Of :data:`LEVELS`."""
+    """How GPUs are simulated, one of :data:`LEVELS`."""
     seed: int = SEEDS[0]
     seconds: float = SECONDS
     gpus: int = 16
@@ -127,14 +127,14 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def both(self) -> dict[str, tuple[LevelFigures, LevelFigures]]:
-        """By dispatcher: block by block, by rates."""
+        """The figures block by block and by rates, by dispatcher."""
         return {who: (self._mean(who, "blocks"), self._mean(who, "rates")) for who in NAMES}
 
     def _mean(self, who: str, level: str) -> LevelFigures:
         return LevelFigures.mean([self.runs[FleetAtLevel(who, level, seed)] for seed in SEEDS])
 
     def _errors(self, figure: str) -> list[float]:
-        """Of each dispatcher: by rates over block by block, less one."""
+        """The error of each dispatcher: by rates over block by block, less one."""
         return [getattr(rates, figure) / getattr(blocks, figure) - 1.0 for blocks, rates in self.both.values()]
 
     def checks(self) -> list[Target]:

@@ -41,7 +41,7 @@ from gpusched_env.games.fleet.experiments.fit import (
 )
 
 DEVICE: Final = "compiled"
-"""Whose times alone the model reckons with."""
+"""Device whose times alone the model reckons with."""
 MOST: Final = 0.05
 """Median error on random mixes that holds."""
 

@@ -52,7 +52,7 @@ NAMES: Final = {
     SAFE: "GPUColo, the worst job, inference up to 60 %",
 }
 VIOLATIONS: Final = {"gslice": (20.0, 100.0), "gpucolo": (0.0, 2.0)}
-"""Per cent that hold."""
+"""Violations that hold, per cent."""
 RATIOS: Final = (0.5, 1.0, 2.0, 3.0)
 RATIO_SCALE, ABLATION_SCALE = 0.25, 0.5
 TOLERANCE: Final = 0.15
@@ -87,7 +87,7 @@ class FleetFigures:
     """What comes out of a run."""
 
     gpus: float
-    """In use, mean."""
+    """GPUs in use, mean."""
     running: float
     """Jobs on GPUs, mean."""
     violations: float
@@ -109,9 +109,9 @@ class FleetDays:
     disturbance: float = 1.0
     """Factor on what others do to batches."""
     noise: float | None = None
-    """Of measured latencies, in place of the model's."""
+    """Noise of measured latencies, in place of the model's."""
     slo: float = SLO_STRETCH
-    """Of a batch, over its time alone."""
+    """SLO of a batch, over its time alone."""
     run_time_sigma: float = RUN_TIME_SIGMA
 
     def run(self, device: str) -> FleetFigures:
@@ -169,7 +169,7 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def main(self) -> dict[str, FleetFigures]:
-        """By dispatcher."""
+        """The figures by dispatcher."""
         return {name: self.runs[FleetDays(name)] for name in NAMES}
 
     def _saved(self, other: str) -> float:

@@ -35,9 +35,9 @@ SENSORS: Final = (
 """Columns of the tables, which have no line of names."""
 TRAINING_UTILISATION, TRAINING_S = 0.20, 50_000.0
 MOST_GPUS: Final = 64
-"""That one instance uses."""
+"""GPUs that one instance uses, at most."""
 LATEST_S: Final = 1e10
-"""Of a time: 317 years."""
+"""Latest time in a trace: 317 years."""
 
 
 class ImportedJobs:
@@ -47,7 +47,7 @@ class ImportedJobs:
         self.jobs: list[tuple[float, float, float, float]] = []
         """Start and length in seconds, utilisation and memory in GB."""
         self.left_out: Counter[str] = Counter()
-        """By reason."""
+        """Jobs that are left out, by reason."""
 
     def add(
         self, where: str, start_s: float, end_s: float, utilisation: float, memory_gb: float, gpus: int = 1

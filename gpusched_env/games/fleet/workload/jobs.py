@@ -55,7 +55,7 @@ JOB: Final = np.dtype(
 
 
 MOST_US: Final = 10**13
-"""Of times of fleets: four months."""
+"""Largest time of fleets: four months."""
 
 
 def check_jobs(jobs: NDArray[np.void], where: str, memory_gb: float) -> None:
@@ -93,19 +93,19 @@ DAY_US: Final = 86_400_000_000
 ROWS, WITHOUT = 3_033_232, 0.345
 QUANTILES: Final = tuple((q - WITHOUT) / (1.0 - WITHOUT) for q in (WITHOUT, 0.5, 0.754, 0.852, 0.95, 1.0))
 UTILISATIONS: Final = (0.001, 0.015, 0.10, 0.30, 0.50, 1.0)
-"""At these quantiles, logarithmic in between. That 30 % lies half way from 10 to 50 % makes the mean 10.5 %."""
+"""Utilisations at the quantiles, logarithmic in between; 30 % half way from 10 to 50 % makes the mean 10.5 %."""
 RUN_TIME_SIGMA: Final = math.log(270.0 / 23.0) / NormalDist().inv_cdf(0.9)
-"""Of a lognormal with a median of 23 minutes and a 90th percentile of 270: assumed, not checked against the trace."""
+"""Sigma of a lognormal of 23 minutes (median) and 270 (90th percentile): assumed, not checked against the trace."""
 LONGEST_DAYS: Final = 14.0
 MEMORY_LOG_GB: Final = ((1.06, 0.37), (1.51, 0.38))
 """Mean and standard deviation of the logarithm of GB, of inference and training (Fig. 10)."""
 CLASS_CORRELATION: Final = 0.54
-"""Between the scores of utilisation and class, with which training has 2.7 times the utilisation of inference."""
+"""Correlation of the scores of utilisation and class; with it training has 2.7 times the utilisation of inference."""
 MOST_GB: Final = 32.0
 BATCH_US: Final = 50_000.0
-"""Of inference: a 5 s SLO of 100 batches (GPUColo, Section 3)."""
+"""Time of a batch of inference: a 5 s SLO of 100 batches (GPUColo, Section 3)."""
 ITERATION_US: Final = (400_000.0, 800_000.0)
-"""Of training (the same, Section 3)."""
+"""Time of an iteration of training, from and to (the same, Section 3)."""
 SLO_STRETCH: Final = 1.0 / 0.59
 """SLO over latency alone: of the twelve jobs, which run at their SLO in co-location and at 0.59 of it alone (Fig. 11).
 The simulated SLO of the paper, 0.96 of a length in the trace, cannot be kept where nothing is quicker than alone."""
@@ -123,16 +123,16 @@ class FleetTrace:
     concurrency: float = 3059.0
     """Jobs at a time, alone, mean over all days with their burst."""
     jobs: float = ROWS * (1.0 - WITHOUT)
-    """In 57 days without the burst; with ``concurrency`` it says how long they are."""
+    """Jobs in 57 days without the burst; with ``concurrency`` it says how long they are."""
     inference_to_training: float = 3.0
     burst_days: tuple[float, float] = (20.0, 40.0)
-    """From when to when each inference job comes twice."""
+    """Days from and to which each inference job comes twice."""
     run_time_sigma: float = RUN_TIME_SIGMA
     """Standard deviation of the logarithm of run times."""
     by_hour: float = 0.3
     """Amplitude of the rate of arrivals over a day, in [0, 1), with its peak at 14 h."""
     scale: float = 1.0
-    """Of the number of jobs: 0.1 is for a fleet of a tenth."""
+    """Factor on the number of jobs: 0.1 is for a fleet of a tenth."""
 
     def __post_init__(self) -> None:
         for what in ("days", "concurrency", "jobs", "inference_to_training", "run_time_sigma", "scale"):
@@ -184,7 +184,7 @@ class FleetTrace:
 
 
 def _utilisations(score: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of standard normal scores, by the published quantiles."""
+    """Utilisations of standard normal scores, by the published quantiles."""
     at = [NormalDist().inv_cdf(min(max(q, 1e-9), 1.0 - 1e-9)) for q in QUANTILES]
     # Interpolated in probability, which needs the distribution function of each score: from a fine table of it.
     grid = np.linspace(at[0], at[-1], 4001)

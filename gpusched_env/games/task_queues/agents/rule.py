@@ -28,15 +28,15 @@ from gpusched_env.games.task_queues.environment.env import FIRST, FORMS, LOG_TOP
 from gpusched_env.games.task_queues.problem import BEST_FORM_OF_APPLICATION, ENDING_FORM, KINDS, Form
 
 DECADES: Final = math.log10(LOG_TOP)
-"""From a column's logarithm to powers of ten."""
+"""Factor from a column's logarithm to powers of ten."""
 
 
 class GraphTerm(enum.IntEnum):
-    """Of a graph."""
+    """What the rule sees of a graph."""
 
     ONE = 0
     VERTICES = enum.auto()
-    """As a power of ten, less 4."""
+    """Number of vertices as a power of ten, less 4."""
     DEGREE = enum.auto()
     """Edges a vertex, as a power of ten, less 1."""
     HUB = enum.auto()
@@ -44,7 +44,7 @@ class GraphTerm(enum.IntEnum):
 
 
 class TaskFormTerm(enum.IntEnum):
-    """Of a form."""
+    """What the rule sees of a form."""
 
     PERSISTENT = 0
     SYNCHRONOUS = enum.auto()
@@ -57,7 +57,7 @@ class TaskFormTerm(enum.IntEnum):
     THRESHOLD = enum.auto()
     """1 if there is a second queue."""
     NEAR = enum.auto()
-    """From which depth tasks wait in it, as a power of two, less 3; 0 without."""
+    """Depth from which tasks wait in the second queue, as a power of two, less 3; 0 without."""
 
 
 READS: Final = (
@@ -88,7 +88,7 @@ OF_FORMS: Final = np.array([_terms_of(form) for form in FORMS], np.float32)
 PLAIN: Final = np.array([form.threshold == 0 for form in FORMS])
 """Which of them are for all applications; the others are for searches."""
 USUAL: Final = tuple(FORMS.index(BEST_FORM_OF_APPLICATION[application]) for application in KINDS)
-"""By application."""
+"""The usual form of each application, by application."""
 FINISH: Final = FORMS.index(ENDING_FORM)
 KIND: Final = slice(TaskFeature.BFS, TaskFeature.COLOURING + 1)
 """Columns that show the application."""
@@ -144,7 +144,7 @@ class FormPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def read_form_policy(path: str | Path) -> tuple[FormPolicyInfo, Weights]:
-    """As :func:`~gpusched_env.agents.policy_file.read_game_policy`, of a rule of forms."""
+    """Read the policy of a rule of forms as :func:`~gpusched_env.agents.policy_file.read_game_policy` does."""
     return read_game_policy(path, FormPolicyInfo, RULE_NOW)
 
 
@@ -161,15 +161,15 @@ class FormsByRule:
         """``value``: weights, as :func:`gpusched_env.games.task_queues.agents.rule.choose` takes them."""
         self._value = value
         self.decisions = 0
-        """So far."""
+        """Decisions so far."""
 
     def reset(self, knowledge: TaskKnowledge, rng: np.random.Generator) -> Form:
-        """By what is known of the graph."""
+        """The first form, by what is known of the graph."""
         self._knowledge = knowledge
         return self.decide(view_before(knowledge, FIRST))
 
     def decide(self, view: TaskView) -> Form:
-        """By the greatest value."""
+        """The form of the greatest value."""
         self.decisions += 1
         return FORMS[choose(self._value, encode(view, self._knowledge))]
 

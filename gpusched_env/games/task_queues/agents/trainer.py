@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class FormSettings(CheckedStruct, frozen=True, kw_only=True):
-    """Of the fit (:mod:`gpusched_env.games.task_queues.training`)."""
+    """Settings of the fit (:mod:`gpusched_env.games.task_queues.training`)."""
 
     episodes: Count = 50
     """Random problems that a round runs in every form."""
     sharpness: Positive = 3.0
     """How sharply forms are told apart: a factor on their values."""
     penalty: Positive = 0.01
-    """On the mean square of the weights, beside logarithms of costs."""
+    """Penalty on the mean square of the weights, beside logarithms of costs."""
     steps: Count = 1000
-    """Of gradient descent, in each round from the beginning."""
+    """Steps of gradient descent, in each round from the beginning."""
 
 
 class FormTraining(GameTraining, frozen=True, kw_only=True):

@@ -112,7 +112,7 @@ class Guideline(FixedForm):
         self.mean_degree, self.fetch = mean_degree, fetch
 
     def reset(self, knowledge: TaskKnowledge, rng: np.random.Generator) -> Form:
-        """By the graph as a whole."""
+        """The form by the graph as a whole."""
         few = knowledge.edges < self.mean_degree * knowledge.vertices
         self.form = Form("persistent" if few else "discrete", "block", self.fetch)
         return self.form
@@ -143,7 +143,7 @@ class FrontierSwitch:
         return self._persistent if knowledge.application == "bfs" else self._discrete
 
     def decide(self, view: TaskView) -> Form:
-        """By the length of the queue."""
+        """The form by the length of the queue."""
         if view.queued > self.long:
             return self._discrete
         return self._persistent if view.queued * self.ratio < self.long else view.form
@@ -156,7 +156,7 @@ TRIED: tuple[tuple[Strategy, Worker], ...] = (
     ("bulk-synchronous", "block"),
 )
 THRESHOLDS = ((2, 1), (4, 1), (8, 4), (32, 8))
-"""And by how much they grow."""
+"""Depths of the second queue, and by how much they grow."""
 
 
 FORMS_BY_NAME: Final = {
@@ -170,7 +170,7 @@ FORMS_BY_NAME: Final = {
 
 
 def forms_of(problem: TaskProblem) -> Iterator[Form]:
-    """Those that go with its application."""
+    """Forms that go with the problem's application."""
     for form in FORMS_BY_NAME.values():
         if form.threshold == 0 or problem.application == "bfs":
             yield form

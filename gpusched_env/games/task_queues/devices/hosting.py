@@ -57,7 +57,7 @@ class HostedForms(OneThread, ABC):
         self._next_form = form
 
     def _start_form(self, form: Form, at_ps: int) -> None:
-        """From ``at_ps`` on, a time of the hosts."""
+        """Start a form at ``at_ps``, a time of the hosts."""
         self.form, self._next_form = form, None
         self.shape = self.problem.shape(form)
         self._sums["voted"] = self._live = 0
@@ -218,7 +218,7 @@ class Message:
     announced_ps: int
     answered_ps: int
     tasks: list[int] = field(default_factory=list)
-    """Those that improve something, when it has landed."""
+    """Tasks that improve something, when it has landed."""
 
 
 @dataclass
@@ -230,7 +230,7 @@ class DirectedLink:
     owner: int
     free_ps: int = 0
     waiting: list[Sent] = field(default_factory=list)
-    """In the aggregation queue."""
+    """Tasks in the aggregation queue."""
     first_look_ps: int = FOREVER
     look_ps: int = FOREVER
     flying: deque[Message] = field(default_factory=deque)

@@ -66,10 +66,10 @@ class TaskWorker:
     number: int
     gpu: int = 0
     queue: int = 0
-    """Of its GPU: 0 or 1."""
+    """Number of its queue on its GPU: 0 or 1."""
     index: int = 0
     limit: int = 0
-    """Its segment: from the next task up to there."""
+    """End of its segment, which goes from the next task up to there."""
     threshold: int = 0
     idle: bool = False
     fruitless: int = 0
@@ -81,10 +81,10 @@ class TaskKernel:
 
     number: int
     queue: int
-    """Of its GPU: 0 or 1."""
+    """Number of its queue on its GPU: 0 or 1."""
     next: int
     limit: int
-    """Its tasks: from the first that no block has, up to there."""
+    """End of its tasks, which go from the first that no block has up to there."""
     threshold: int
     arrives_ps: int = FOREVER
     running: int = 0
@@ -145,7 +145,7 @@ class Round:
     """What the warps of a worker do at once."""
 
     edges: int = 0
-    """At least one a task that ends here."""
+    """Edges of the round, at least one a task that ends here."""
     pieces: list[tuple[int, int, int]] = field(default_factory=list)
     """Task of the step, and its edges from the first up to the last, of those that it has."""
     ending: list[int] = field(default_factory=list)

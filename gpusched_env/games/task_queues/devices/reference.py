@@ -130,7 +130,7 @@ class ReferenceTaskDevice(LinkedForms):
             return
 
     def _start_workers(self, at_ps: int) -> None:
-        """Those of a persistent kernel."""
+        """Start the workers of a persistent kernel."""
         resident = min(self.shape.grid, self.shape.workers)
         running = [worker for worker in self._workers if worker.number % self.shape.workers < resident]
         self._lives = {worker.number: self._persistent(worker, at_ps) for worker in running}

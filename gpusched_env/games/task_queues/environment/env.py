@@ -129,7 +129,7 @@ FORMS: Final = (
 )
 """What can be chosen; those with a threshold come last."""
 FIRST: Final = Form("persistent", "block", 32)
-"""In which an episode begins."""
+"""The form in which an episode begins."""
 
 
 class TaskQueueEnv(GameEnv[NDArray[np.float32]]):

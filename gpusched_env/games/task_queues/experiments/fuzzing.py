@@ -71,7 +71,7 @@ class TaskCase(Stored, frozen=True, kw_only=True):
     stay_ps: tuple[int, ...] = ()
     """How long after the start, or after the change before it, each further one is asked for."""
     pause_ps: Annotated[int, Meta(ge=1)] = 1 << 40
-    """Between looks at the devices."""
+    """Time between looks at the devices."""
 
     def problem(self) -> TaskProblem:
         """The case's problem.
@@ -273,7 +273,7 @@ class _TaskDuel:
         self._count()
 
     def _until(self, end_ps: int) -> Any:
-        """On in steps to a time; whether it is the end."""
+        """Go on in steps to a time; whether it is the end."""
         expected = self.devices[0]
         over: Any = False
         while not over and expected.time_ps < end_ps:
@@ -309,7 +309,7 @@ class _TaskDuel:
         return expected
 
     def _look(self) -> None:
-        """At everything."""
+        """Look at everything that both devices show."""
         expected, found = self.devices
         self.comparison.time_us = expected.time_ps / PS_PER_US
         self.comparison.equal("time", "time_ps", expected.time_ps, found.time_ps)

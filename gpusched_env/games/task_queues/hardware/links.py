@@ -24,8 +24,8 @@ from gpusched_env.errors import InputError
 MOST_SENT: Final = 131_072
 """Tasks of one transfer of the communication kernel."""
 ANNOUNCED_TRIPS: Final = 5
-"""After so many trips over the link a pushed task of a search can be read: to the owner's depth and back, the put and
-its acknowledgement, which the fence waits for, and the queue's end."""
+"""Trips over the link after which a pushed task of a search can be read: to the owner's depth and back, the put and its
+acknowledgement, which the fence waits for, and the queue's end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +34,19 @@ class TaskLink:
 
     name: str
     latency_ps: int
-    """Of a trip, from a worker of one GPU to the memory of another."""
+    """Latency of a trip, from a worker of one GPU to the memory of another."""
     bytes_per_us: float
-    """Of a pair, in one direction."""
+    """Bandwidth of a pair, in one direction."""
     operation_bytes: int
-    """What an atomic operation, a put, or a task of a batch moves."""
+    """Bytes that an atomic operation, a put, or a task of a batch moves."""
     sort_ps: int
-    """By how much a round takes longer in a program for several GPUs: finds are sorted by their owners."""
+    """Time by which a round takes longer in a program for several GPUs: finds are sorted by their owners."""
     batch: int | None = None
     """Tasks that are sent at once; ``None``: each is pushed for itself."""
     wait: int = 1
     """Looks of the communication kernel after which fewer are sent."""
     look_ps: int = 1
-    """Between two of its looks."""
+    """Time between two looks of the communication kernel."""
 
     def __post_init__(self) -> None:
         for name, least in (("latency_ps", 0), ("operation_bytes", 1), ("sort_ps", 0), ("wait", 1), ("look_ps", 1)):
@@ -76,18 +76,18 @@ class TaskLink:
 
 
 class LinkTimes(NamedTuple):
-    """Of tasks that leave a GPU, ps."""
+    """Times of tasks that leave a GPU, ps."""
 
     task_ps: float
-    """How long the link is busy with one."""
+    """Time that the link is busy with one task."""
     lands_ps: int
-    """From its departure until it changes what the owner knows."""
+    """Time from a task's departure until it changes what the owner knows."""
     announced_ps: int
-    """From there until the owner's workers can read it."""
+    """Time from a task's departure until the owner's workers can read it."""
     answer_ps: int
-    """How long its worker waits before its other pushes."""
+    """Time that its worker waits before its other pushes."""
     fence_ps: int
-    """And after them."""
+    """Time that its worker waits after its other pushes."""
 
 
 @law
@@ -126,7 +126,7 @@ NVLINK: Final = TaskLink(
     operation_bytes=32,
     sort_ps=60_000,
 )
-"""Between the V100s of a DGX Station, four that are all linked.
+"""The links between the V100s of a DGX Station, four that are all linked.
 
 * Bandwidth: one NVLink 2.0 a pair, 25 GB/s in each direction (NVIDIA V100 data sheet: six of them; two pairs have a
   second one). An operation is a header and a payload of 16 bytes each, the smallest packet.
@@ -144,7 +144,7 @@ INFINIBAND: Final = TaskLink(
     wait=4,
     look_ps=504_000,
 )
-"""Between nodes with one V100 each.
+"""The links between nodes with one V100 each.
 
 * EDR InfiniBand, 100 Gbit/s. A task is a vertex and a value of 4 bytes each, as in the released program.
 * Latency: two trips over PCIe of 1 us each (``v100-sxm.yaml``), and 1 us of InfiniBand, an estimate.

@@ -89,9 +89,9 @@ def polled_at(since_ps: int, poll_ps: int, now_ps: int) -> int:
 
 
 STATE_BYTES: Final = 4
-"""Of a vertex's depth, colour or residual, and of a neighbour's index."""
+"""Bytes of a vertex's depth, colour or residual, and of a neighbour's index."""
 SECTOR_BYTES: Final = 32
-"""What DRAM moves for one scattered access."""
+"""Bytes that DRAM moves for one scattered access."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class TaskMachine:
     discrete_warps_per_sm: int
     discrete_block_warps: int
     atomic_ps: int
-    """Between two atomic operations on one address."""
+    """Time between two atomic operations on one address."""
     grab_ps: int
     """The round trip of a reservation, as the worker sees it."""
     load_ps: int
@@ -118,16 +118,16 @@ class TaskMachine:
     """A block's push, from the reservation to the publication."""
     warp_push_ps: int
     write_ps: int
-    """For each 32 tasks of a push: what is reserved first may be written last."""
+    """Time for each 32 tasks of a push: what is reserved first may be written last."""
     poll_ps: int
-    """Between two looks of an idle block at the queue."""
+    """Time between two looks of an idle block at the queue."""
     warp_poll_ps: int
     refresh_ps: int
     """A worker whose segment is not at its end reads the queue's end again."""
     host_launch_ps: int
-    """Of the host, for a launch."""
+    """Time of the host for a launch."""
     launch_ps: int
-    """From there to the kernel's start."""
+    """Time from the launch to the kernel's start."""
     copy_ps: int
     """A copy of the queue's end to the host."""
     sync_ps: int

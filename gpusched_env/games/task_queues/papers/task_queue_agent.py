@@ -55,15 +55,15 @@ SWITCHED: Final = JUDGED_SEEDS[:24]
 """Problems for which a change on the way is searched."""
 SUITE_SEEDS: Final = range(2)
 DEGREES: Final = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
-"""Of the guideline, those that are tried."""
+"""Degrees of the guideline that are tried."""
 FIRST_FORMS: Final = 5
-"""From so many of the quickest a change is tried."""
+"""The number of the quickest forms from which a change is tried."""
 TIMES_US: Final = (50.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1000.0, 2000.0, 4000.0)
-"""At which it is."""
+"""Times at which the change is tried."""
 
 
 def run_form(name: str, seed: int, form: Form, *, early: bool, then: tuple[Form, float] | None = None) -> float:
-    """As :func:`~gpusched_env.games.task_queues.session.time_in`, of a problem by name and seed."""
+    """The cost of a problem, by name and seed, as :func:`~gpusched_env.games.task_queues.session.time_in` finds it."""
     return time_in(kept_problem(name, seed), form, make_task_device("compiled"), early=early, then=then)
 
 
@@ -75,7 +75,7 @@ class FormCosts:
     degree: float
     """Edges a vertex."""
     costs: tuple[float, ...]
-    """Of every form, then of every early form; of an agent or a change, one."""
+    """Costs of every form, then of every early form; of an agent or a change, one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Paper(Reproduction):
         return np.array([self.runs[EveryForm(*problem)].costs for problem in problems])
 
     def applications(self, problems: Sequence[tuple[str, int]]) -> NDArray[np.str_]:
-        """Of each problem."""
+        """The application of each problem."""
         return np.array([self.runs[EveryForm(*problem)].application for problem in problems])
 
     @functools.cached_property
@@ -199,7 +199,7 @@ class Paper(Reproduction):
         return min(settings, key=lambda setting: float(np.log(self.guided(self.tuning, setting)).mean()))
 
     def costs(self, way: str, problems: Sequence[tuple[str, int]]) -> Costs:
-        """Of judged problems, in order."""
+        """Costs of judged problems, in order."""
         table, kinds = self.table(problems), self.applications(problems)
 
         def chosen(columns: dict[str, int]) -> Costs:
@@ -305,13 +305,13 @@ class Paper(Reproduction):
 
 
 def best_column(table: Costs) -> int:
-    """Of those that are finite on all problems, the one of the least geometric mean."""
+    """The column with the least geometric mean among those that are finite on all problems."""
     with np.errstate(divide="ignore"):
         means = np.log(table).mean(0)
     return int(means.argmin())
 
 
 def column_name(number: int) -> str:
-    """Of a form, early or not."""
+    """The name of a form, early or not."""
     early, form = divmod(number, len(FORMS))
     return FORMS[form].name + (", early" if early else "")

@@ -24,7 +24,7 @@ DEADLOCK: Final = 2
 
 @called
 def run_on(state: Any) -> int:
-    """To the next request (:data:`ASKS`), the end or a deadlock."""
+    """Run to the next request (:data:`ASKS`), the end or a deadlock."""
     core = state.core[0]
     while True:
         if core.finished:
@@ -57,13 +57,13 @@ def decide_and_run_on(state: Any, spawn: bool) -> int:
 
 @cached()
 def begin(state):
-    """From the beginning of the application."""
+    """Start the application and run to its first request."""
     return run_on(state)
 
 
 @cached()
 def proceed(state, spawn):
-    """On from a request."""
+    """Answer a request and run to the next one."""
     return decide_and_run_on(state, spawn)
 
 
@@ -95,7 +95,7 @@ def _head_is_ready(state):
 
 @called
 def _go_on(state):
-    """To the time of the next event; ``False``: there is none."""
+    """Go on to the time of the next event; ``False``: there is none."""
     core = state.core[0]
     next_ps = next_phase_end(state)
     if core.stalls > 0:

@@ -30,7 +30,7 @@ def begin_phase(state, warps, cycles, lines, issue_cycles):
 
 @inlined
 def add_demand(state, sm, row, count):
-    """Of ``count`` more warps like ``row`` (fewer, if negative)."""
+    """Add the demand of ``count`` more warps like ``row`` (fewer, if negative)."""
     sm.lines += count * row.lines
     sm.issue += count * row.issue
     state.core[0].lines += count * row.lines
@@ -84,7 +84,7 @@ def next_phase_end(state):
 
 @called
 def arrive(state, now_ps):
-    """It is ``now_ps``: clocks of SMs on which a phase ends show its end."""
+    """Let clocks of SMs on which a phase ends at ``now_ps`` show its end."""
     for at in range(state.sms.size):
         sm = state.sms[at]
         if sm.running > 0 and sm.next_ps == now_ps:

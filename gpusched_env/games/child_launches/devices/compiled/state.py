@@ -66,9 +66,9 @@ GRID: Final = np.dtype(
         *("unfinished_members", "finished"),
     )
 )
-"""As in :class:`gpusched_env.games.child_launches.devices.parts.LaunchedGrid`. ``leader``: itself, if it is one; only
-leaders use ``handing`` (whose blocks are handed out), ``unended_members``, ``unfinished_members`` and what concerns
-queues."""
+"""The columns of :class:`gpusched_env.games.child_launches.devices.parts.LaunchedGrid`. ``leader``: itself, if it is
+one; only leaders use ``handing`` (whose blocks are handed out), ``unended_members``, ``unfinished_members`` and what
+concerns queues."""
 
 
 class MachineState(NamedTuple):

@@ -54,12 +54,12 @@ BAR_ERROR = {"dp": 0.25, "offline": 0.18, "spawn": 0.18}
 CLOSE = 0.15
 """Bars within so much are counted."""
 OPTIMUM_POINTS, OPTIMA = 15.0, 10
-"""Of Figure 5: so near the best share lies to the published one, on at least so many of the thirteen."""
+"""Limits for Figure 5: so near the best share lies to the published one, on at least so many of the thirteen."""
 MOVES, ALIKE = 0.05, 0.5
-"""Of Figures 7 and 8: bars that differ from 1 by more than this move; so many of those that the paper's move must move
-in the same direction."""
+"""Limits for Figures 7 and 8: bars that differ from 1 by more than this move; so many of those that the paper's move
+must move in the same direction."""
 OCCUPANCY_POINTS = 10.0
-"""Of Figure 16: largest mean error of the occupancy."""
+"""Limit for Figure 16: largest mean error of the occupancy."""
 OCCUPANCY_USED = ("JOIN-uniform", "JOIN-gaussian", "Mandel", "GC-citation", "GC-graph500")
 """Benchmarks whose inputs were chosen by occupancies with few launches too, not by Baseline-DP's alone."""
 
@@ -70,7 +70,7 @@ class Scored:
 
     figure: str
     source: str
-    """Of the paper's figure."""
+    """Number of the paper's figure."""
     published: float | None
     """``None``: the paper has none, as of errors against itself."""
     ours: float
@@ -90,7 +90,7 @@ def bar_errors(ours: DataFrame, theirs: DataFrame) -> DataFrame:
 
 
 def optima(sweep: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, tuple[float, float, float]]:
-    """By benchmark, the best share (percent) of ours, the paper's, and how far they are apart.
+    """The best share (percent) of ours, the paper's, and how far they are apart, by benchmark.
 
     Equal bars are equally good: what is compared is the nearest of them, and that of ours which is smallest.
 
@@ -120,7 +120,7 @@ def sweep_errors(sweep: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict
 
 
 def same_direction(pairs: Mapping[Any, tuple[float, float]]) -> tuple[int, int]:
-    """Of bars as (ours, the paper's): how many of those that the paper's move ours moves likewise, and how many."""
+    """The number of bars (ours, the paper's) of which both move likewise, and of those of which the paper's moves."""
     moving = [(ours, theirs) for ours, theirs in pairs.values() if abs(theirs - 1.0) > MOVES]
     alike = [abs(ours - 1.0) > MOVES and (ours > 1.0) is (theirs > 1.0) for ours, theirs in moving]
     return sum(alike), len(moving)
@@ -186,12 +186,12 @@ def scored(
 
 
 def geometric_mean(values: Series) -> float:
-    """Of speed-ups."""
+    """The geometric mean of speed-ups."""
     return math.exp(sum(math.log(value) for value in values) / len(values))
 
 
 class SpawnFigures(Reproduction):
-    """Of all runs of the paper."""
+    """Figures of all runs of the paper."""
 
     @staticmethod
     def cells() -> Sequence[Simulation]:
@@ -205,7 +205,7 @@ class SpawnFigures(Reproduction):
 
     @functools.cached_property
     def speedups(self) -> DataFrame:
-        """By variation and benchmark; a column a scheduler."""
+        """Speed-ups by variation and benchmark; a column a scheduler."""
         runs = self.to_frame(SpawnRun)
         cycles = runs.pivot(index=["variation", "benchmark"], columns="scheduler", values="cycles")
         flat = cycles[FLAT].where(cycles[FLAT].notna(), cycles[DP])
@@ -257,7 +257,7 @@ class SpawnFigures(Reproduction):
         return ours.set_axis(list(BARS), axis=1).reindex(list(self.published)) - theirs
 
     def blocks(self) -> dict[tuple[str, str], tuple[float, float]]:
-        """Of Figure 7: speed-ups of Baseline-DP over children's blocks of 32, ours and the paper's, by benchmark and
+        """Speed-ups of Baseline-DP over children's blocks of 32 (Figure 7), ours and the paper's, by benchmark and
         size."""
         cycles = self._cycles
         return {
@@ -267,7 +267,7 @@ class SpawnFigures(Reproduction):
         }
 
     def queues(self) -> dict[str, tuple[float, float]]:
-        """Of Figure 8: speed-ups of a queue a child over a queue a parent's block, ours and the paper's."""
+        """Speed-ups of a queue a child over a queue a parent's block (Figure 8), ours and the paper's."""
         return {
             name: (self._cycles[name, DP, SHARED_QUEUE] / self._cycles[name, DP, ""], figures["own_queues"])
             for name, figures in self.published.items()
@@ -306,7 +306,7 @@ class SpawnFigures(Reproduction):
         }
 
     def offload(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Of Figure 5, by benchmark and share (percent): speed-ups ``ours`` and ``paper``."""
+        """Speed-ups ``ours`` and ``paper`` by benchmark and share (percent), of Figure 5."""
         found = self.speedups.loc[""]
         return {
             name: {

@@ -146,7 +146,7 @@ MAPS: Final = {**OF_IMAGES, **ANY}
 
 
 def maps_of(benchmark: str) -> dict[str, Change]:
-    """Those that are tried for a benchmark of :data:`MAPPED_BENCHMARKS`."""
+    """Maps that are tried for a benchmark of :data:`MAPPED_BENCHMARKS`."""
     return MAPS if benchmark == "Mandel" else ANY
 
 
@@ -166,10 +166,10 @@ CHOICES = {
     "lanes: 1": "spawn(lanes=one)",
     "cold start: 208 blocks at most": "spawn(cold_blocks=208)",
 }
-"""Of SPAWN that the paper leaves open."""
+"""Choices of SPAWN that the paper leaves open."""
 SHARE = "share "
 OF_OFFLOADABLE = ("GC-citation", "GC-graph500", "MM-small", "MM-large")
-"""Whose published shares are read as shares of what can be offloaded."""
+"""Benchmarks whose published shares are read as shares of what can be offloaded."""
 
 
 @functools.cache
@@ -223,7 +223,7 @@ VARIATIONS: dict[str, Change] = {
 
 @dataclass(frozen=True, slots=True)
 class SpawnOutcome:
-    """Of one run."""
+    """What one run comes to."""
 
     cycles: float
     children: int
@@ -239,7 +239,7 @@ class SpawnRun:
     scheduler: str
     """A name with options, or :data:`SHARE` and the percentage of the work that a static threshold offloads."""
     variation: str = ""
-    """Of :data:`VARIATIONS`."""
+    """Name of the variation, one of :data:`VARIATIONS`."""
 
     def problem(self) -> LaunchProblem:
         """The benchmark as the variation has it."""

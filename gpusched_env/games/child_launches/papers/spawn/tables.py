@@ -40,7 +40,7 @@ from gpusched_env.games.child_launches.papers.spawn.runs import (
 
 
 def all_tables(figures: SpawnFigures) -> list[Table]:
-    """In the order of the page."""
+    """All tables in the order of the page."""
     return [
         score_table(figures),
         speedup_table(figures),
@@ -80,7 +80,7 @@ def score_table(figures: SpawnFigures) -> Table:
 
 
 def error_table(figures: SpawnFigures) -> Table:
-    """Of every bar."""
+    """The errors of every bar."""
     errors = bar_errors(figures.bars(""), figures.theirs)
     rows = [(name, *(f"{errors.loc[name, bar]:+z.0%}" for bar in BARS)) for name in figures.published]
     rows.append(("mean, without sign", *(f"{errors[bar].abs().mean():.0%}" for bar in BARS)))

@@ -18,7 +18,7 @@ UNSET, COMING, LOOKING, PARKED, ROUND, WRITING = range(6)
 end of a round; a publication."""
 
 MOST_KERNELS: Final = 1 << 20
-"""That wait or run at a time; each has a task at least. Their rows are used again, in turn."""
+"""Kernels that wait or run at a time; each has a task at least. Their rows are used again, in turn."""
 
 Table = NDArray[np.void]
 
@@ -62,22 +62,22 @@ HOST: Final = np.dtype(
     + _whole("kernels", "arrived", "head", "ended")
     + [("free", np.int64), ("ps_per_edge", np.float64)]
 )
-"""Of a GPU; ``base``: where the form's first segment begins; ``empty``: copies in a row without news; ``head``: the
-first kernel with blocks that have no place; ``free``: places without a block."""
+"""The host of a GPU; ``base``: where the form's first segment begins; ``empty``: copies in a row without news;
+``head``: the first kernel with blocks that have no place; ``free``: places without a block."""
 LINK: Final = np.dtype(
     _whole("free_ps", "first_look_ps", "send_ps", "waiting", "new", "first", "next")
     + _whole("announced", "landed", "departed")
 )
-"""From one GPU to another; ``waiting``: tasks in the aggregation queue, with its ``first_look_ps`` and the look at
-which it sends, ``send_ps``; ``new``: tasks of the present round; ``first`` to ``next``: places in use; the others count
-messages."""
+"""A link from one GPU to another; ``waiting``: tasks in the aggregation queue, with its ``first_look_ps`` and the look
+at which it sends, ``send_ps``; ``new``: tasks of the present round; ``first`` to ``next``: places in use; the others
+count messages."""
 MAIL: Final = np.dtype(
     [*_whole("vertex", "lands_ps", "announced_ps", "first", "count", "kept", "worker"), ("value", np.float64)]
 )
 """Two things by turns, as there are no more messages than tasks: what is sent (``vertex``, once it has landed the task,
 or 0; ``value``); and messages, those that go over a link together (``kept``: how many improve something)."""
 COUNTERS: Final = np.dtype(QUEUE.descr + _whole("start_free_ps", "alloc_free_ps", "written_free_ps", "new"))
-"""Of a queue; ``new``: tasks that the present round has put at its back."""
+"""The counters of a queue; ``new``: tasks that the present round has put at its back."""
 WORKER: Final = np.dtype(
     _whole("next", "gpu", "queue", "index", "limit", "count", "edges", "rounds", "round", "task", "slot", "since_ps")
     + _whole("fruitless", "threshold", "kernel", "first_0", "new_0", "first_1", "new_1", "improved")
@@ -118,7 +118,7 @@ class TaskState(NamedTuple):
 
 
 def new_state(problem: TaskProblem) -> TaskState:
-    """Of a problem, before its first form."""
+    """The state of a problem, before its first form."""
     gpus = problem.gpus
     counters = np.zeros(2 * gpus, COUNTERS)
     items = np.zeros((2 * gpus, problem.places), np.int64)

@@ -93,7 +93,7 @@ class FormRun:
     overwork: float
     kernels: int
     polls: int
-    """Before a vote, or empty copies."""
+    """Polls before a vote, or empty copies."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from gpusched_env.workload.graphs import Graph, citation, kronecker
 ROAD, HOLLYWOOD, SOCIAL, WEB, MESH, HUBS = "road", "hollywood", "social", "web", "mesh", "hubs"
 RANKED: Final = "social, an eighth"
 WHOLE: Final = {name: f"{name}, whole" for name in (ROAD, HOLLYWOOD, SOCIAL, WEB)}
-"""At the sizes of the papers' graphs."""
+"""Names of graphs at the sizes of the papers'."""
 SMALL_ROAD, SMALL_SOCIAL, SMALL_MESH = "small road", "small social", "small mesh"
 GRAPHS: Final[dict[str, Callable[[], Graph]]] = {
     ROAD: lambda: road(1_496_709, seed=0),
@@ -42,12 +42,12 @@ GRAPHS: Final[dict[str, Callable[[], Graph]]] = {
     SMALL_MESH: lambda: mesh(40),
 }
 PLACES: Final[dict[Application, int]] = {"bfs": 16, "pagerank": 64, "colouring": 128}
-"""Of the queue a vertex: more than the papers', so that overwork shows and is no error."""
+"""Places of the queue a vertex: more than the papers', so that overwork shows and is no error."""
 
 
 @functools.lru_cache(1)
 def graph(name: str) -> Graph:
-    """That of a name; the last one is kept."""
+    """The graph of a name; the last one is kept."""
     return GRAPHS[name]()
 
 
@@ -121,7 +121,7 @@ class GpusRun:
     cut: float
     """Share of edges between two GPUs."""
     polls: int
-    """Before a vote."""
+    """Polls before a vote."""
 
 
 @dataclass(frozen=True)
