@@ -78,23 +78,23 @@ def _play(actor: Actor, to_the_end: bool, numbers: Singles, counts: PlayCounts, 
     active, actions, reasons = counts.active, state.progress.actions, state.progress.reasons
     while True:
         count = 0
-        for e in range(reasons.size):
-            active[e] = reasons[e] == DECIDE
-            count += active[e]
-            actions[e] = 0
+        for index in range(reasons.size):
+            active[index] = reasons[index] == DECIDE
+            count += active[index]
+            actions[index] = 0
         if count == 0:
             return False
         act_batch(actor, active, state.observations, state.legal, numbers, actions)
-        for e in range(reasons.size):
-            counts.asked[e] += active[e]
-            counts.commands[e] += actions[e] != 0
+        for index in range(reasons.size):
+            counts.asked[index] += active[index]
+            counts.commands[index] += actions[index] != 0
         if step_range(0, reasons.size, True, address) > 0:
             return True
         ended = 0
-        for e in range(reasons.size):
-            if reasons[e] == DEADLOCK:
+        for index in range(reasons.size):
+            if reasons[index] == DEADLOCK:
                 return True
-            ended += active[e] and reasons[e] == OVER
+            ended += active[index] and reasons[index] == OVER
         if ended > 0 and not to_the_end:
             return False
 
@@ -174,11 +174,11 @@ class _Episodes:
         self._begin(batch, numbers, range(len(numbers)))
         while any(number is not None for number in numbers):
             player.play(to_the_end=False)
-            ended = [e for e in np.flatnonzero(batch.reasons != DECIDE).tolist() if numbers[e] is not None]
-            for e in ended:
-                self._note(numbers[e], batch, e, int(player.commands[e]))
-                player.commands[e] = 0
-                numbers[e] = self._next()
+            ended = [index for index in np.flatnonzero(batch.reasons != DECIDE).tolist() if numbers[index] is not None]
+            for index in ended:
+                self._note(numbers[index], batch, index, int(player.commands[index]))
+                player.commands[index] = 0
+                numbers[index] = self._next()
             self._begin(batch, numbers, ended)
 
     def _next(self) -> int | None:
@@ -186,15 +186,15 @@ class _Episodes:
             return self._left.popleft() if self._left else None
 
     def _begin(self, batch: EnvBatch, numbers: Sequence[int | None], environments: Iterable[int]) -> None:
-        begun = [(e, number) for e in environments if (number := numbers[e]) is not None]
-        for e, number in begun:
-            batch.begin(e, self._problem, self._seeds[number])
+        begun = [(index, number) for index in environments if (number := numbers[index]) is not None]
+        for index, number in begun:
+            batch.begin(index, self._problem, self._seeds[number])
         if begun:
             batch.run()
 
-    def _note(self, number: int | None, batch: EnvBatch, e: int, decisions: int) -> None:
+    def _note(self, number: int | None, batch: EnvBatch, index: int, decisions: int) -> None:
         assert number is not None
-        device = batch.devices[e]
+        device = batch.devices[index]
         episode = Episode(
             problem=self._problem,
             seed=self._seeds[number],

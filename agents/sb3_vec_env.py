@@ -81,7 +81,7 @@ class Sb3VecEnv(VecEnv):
         self._lengths[:] = 0
         if self._shaping is not None:
             self._shaping.begin(observations)
-        self.reset_infos = [info_row(self.infos, e) for e in range(self.num_envs)]
+        self.reset_infos = [info_row(self.infos, index) for index in range(self.num_envs)]
         return observations
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
@@ -93,24 +93,24 @@ class Sb3VecEnv(VecEnv):
         self._lengths += 1
         dones = terminations | truncations
         infos = self._blank.copy()
-        for e in np.flatnonzero(dones).tolist():
-            infos[e] = self._ending(e)
-            self.reset_infos[e] = info_row(self.infos, e)
+        for index in np.flatnonzero(dones).tolist():
+            infos[index] = self._ending(index)
+            self.reset_infos[index] = info_row(self.infos, index)
         if self._shaping is not None:
             rewards = rewards + self._shaping.step(observations, dones)
         return observations, (rewards * self.reward_scale).astype(np.float32), dones, infos
 
-    def _ending(self, e: int) -> dict[str, Any]:
+    def _ending(self, index: int) -> dict[str, Any]:
         episode = {
-            "r": float(self._returns[e]),
-            "l": int(self._lengths[e]),
+            "r": float(self._returns[index]),
+            "l": int(self._lengths[index]),
             "t": round(time.time() - self._began, 6),
         }
-        self._returns[e] = 0.0
-        self._lengths[e] = 0
+        self._returns[index] = 0.0
+        self._lengths[index] = 0
         return {
-            **info_row(self.infos["final_info"], e),
-            "terminal_observation": self.infos["final_obs"][e],
+            **info_row(self.infos["final_info"], index),
+            "terminal_observation": self.infos["final_obs"][index],
             "TimeLimit.truncated": False,
             "episode": episode,
         }
@@ -141,7 +141,7 @@ class Sb3VecEnv(VecEnv):
         self._lengths[:] = state["lengths"]
         if self._shaping is not None:
             self._shaping.restore_state(state["shaping"])
-        self.reset_infos = [info_row(self.infos, e) for e in range(self.num_envs)]
+        self.reset_infos = [info_row(self.infos, index) for index in range(self.num_envs)]
         return observations
 
     # ---- what algorithms ask of single environments ----------------------------------------------
@@ -151,7 +151,7 @@ class Sb3VecEnv(VecEnv):
     ) -> list[Any]:
         """Call a method of the vector environment once; its value's rows are the environments' (``action_masks``)."""
         rows = getattr(self.env, method_name)(*method_args, **method_kwargs)
-        return list(rows) if indices is None else [rows[e] for e in self._get_indices(indices)]
+        return list(rows) if indices is None else [rows[index] for index in self._get_indices(indices)]
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """An attribute of the vector environment, which all environments share."""
@@ -170,12 +170,12 @@ class Sb3VecEnv(VecEnv):
         return [issubclass(wrapper_class, Monitor)] * len(list(self._get_indices(indices)))
 
 
-def info_row(infos: dict[str, Any], e: int) -> dict[str, Any]:
+def info_row(infos: dict[str, Any], index: int) -> dict[str, Any]:
     """The info of one environment's present episode out of Gymnasium's batched infos, as Python values."""
     row = {}
     for key, values in infos.items():
-        if not key.startswith(("_", "final_")) and infos[f"_{key}"][e]:
-            row[key] = info_row(values, e) if isinstance(values, dict) else _value(values[e])
+        if not key.startswith(("_", "final_")) and infos[f"_{key}"][index]:
+            row[key] = info_row(values, index) if isinstance(values, dict) else _value(values[index])
     return row
 
 

@@ -72,46 +72,46 @@ class EnvBatch:
         others = [self.state._replace(scratch=StepScratch.of(layout_)) for _ in range(min(threads, count) - 1)]
         self._team = Team([self._kept, *(Kept(state, put_state) for state in others)]) if others else None
 
-    def arena(self, e: int) -> Arena:
+    def arena(self, index: int) -> Arena:
         """The memory of an environment."""
-        return self.devices[e].arena
+        return self.devices[index].arena
 
-    def illegal(self, e: int) -> int:
+    def illegal(self, index: int) -> int:
         """Illegal actions of an environment's episode so far."""
-        return int(self.arena(e).env["illegal"])
+        return int(self.arena(index).env["illegal"])
 
-    def begin(self, e: int, problem: Problem, seed: int, record: Detail = "jobs") -> None:
+    def begin(self, index: int, problem: Problem, seed: int, record: Detail = "jobs") -> None:
         """Set an environment to the start of an episode; :meth:`run` takes it to the first decision."""
-        self.arena(e).reset(problem, seed, record)
-        self._touch(e, problem, 0.0)
+        self.arena(index).reset(problem, seed, record)
+        self._touch(index, problem, 0.0)
 
-    def save(self, e: int) -> tuple[Saved, float]:
+    def save(self, index: int) -> tuple[Saved, float]:
         """The state of an environment, to go back to with :meth:`load`; can be pickled."""
-        return self.arena(e).save(), float(self.costs[e])
+        return self.arena(index).save(), float(self.costs[index])
 
-    def load(self, e: int, state: tuple[Saved, float]) -> None:
+    def load(self, index: int, state: tuple[Saved, float]) -> None:
         """Go back to a state exactly, as soon as :meth:`run` is called."""
         saved, cost = state
-        self.arena(e).load(saved)
-        self._touch(e, saved.problem, cost)
+        self.arena(index).load(saved)
+        self._touch(index, saved.problem, cost)
 
-    def _touch(self, e: int, problem: Problem, cost: float) -> None:
+    def _touch(self, index: int, problem: Problem, cost: float) -> None:
         episodes, progress = self.state.episodes, self.state.progress
-        episodes.addresses[e] = self.arena(e).address
-        episodes.own_streams[e] = self._layout.own_streams_from(problem.streams)
-        episodes.levels[e] = levels_of(problem.scenario.stream_priorities, self._layout.slots)
+        episodes.addresses[index] = self.arena(index).address
+        episodes.own_streams[index] = self._layout.own_streams_from(problem.streams)
+        episodes.levels[index] = levels_of(problem.scenario.stream_priorities, self._layout.slots)
         if self._layout.interval_us > 0.0:
             tenants = len(problem.programs)
             outlook = problem.once(outlook_of)
-            episodes.prices[e], episodes.exponents[e] = outlook.price_a_us, outlook.exponent
-            episodes.pairs[e, :tenants, :tenants], episodes.graphs[e, :tenants] = outlook.pairs, outlook.graphs
-        episodes.tenant_rates[e, : len(problem.programs)] = rates(problem)
-        episodes.reward_weights[e] = reward_weights(problem)
-        progress.actions[e] = NO_ACTION
-        progress.reasons[e] = layout.FLUSH
-        progress.costs[e] = cost
-        progress.times_us[e] = 0.0
-        progress.until_ps[e] = 0
+            episodes.prices[index], episodes.exponents[index] = outlook.price_a_us, outlook.exponent
+            episodes.pairs[index, :tenants, :tenants], episodes.graphs[index, :tenants] = outlook.pairs, outlook.graphs
+        episodes.tenant_rates[index, : len(problem.programs)] = rates(problem)
+        episodes.reward_weights[index] = reward_weights(problem)
+        progress.actions[index] = NO_ACTION
+        progress.reasons[index] = layout.FLUSH
+        progress.costs[index] = cost
+        progress.times_us[index] = 0.0
+        progress.until_ps[index] = 0
 
     def run(self) -> None:
         """Take the environments that :meth:`begin` or :meth:`load` has touched to their present decision."""
@@ -155,9 +155,9 @@ class EnvBatch:
             waiting = np.flatnonzero(np.isin(self.reasons, NEEDS_MEMORY))
             if not waiting.size:
                 break
-            for e in waiting.tolist():
-                self.arena(e).serve(int(self.reasons[e]))
-                self.state.episodes.addresses[e] = self.arena(e).address
+            for index in waiting.tolist():
+                self.arena(index).serve(int(self.reasons[index]))
+                self.state.episodes.addresses[index] = self.arena(index).address
             if self._team is None or waiting.size < WORTH_A_TEAM:
                 step_range(0, self.count, False, self.state_at)
             else:

@@ -59,32 +59,32 @@ def step_range(first, last, fresh, address):
     """
     state = state_at(address)
     unserved = 0
-    for e in range(first, last):
-        w = env_at(state.episodes.addresses[e], 0)
+    for index in range(first, last):
+        w = env_at(state.episodes.addresses[index], 0)
         if fresh:
-            take_action(w, e, state)
-        elif not to_serve(state.progress.reasons[e]):
+            take_action(w, index, state)
+        elif not to_serve(state.progress.reasons[index]):
             continue
-        run_to_decision(w, e, state)
-        if to_serve(state.progress.reasons[e]):
+        run_to_decision(w, index, state)
+        if to_serve(state.progress.reasons[index]):
             unserved += 1
         else:
-            observe(w, e, state)
+            observe(w, index, state)
     return unserved
 
 
 @called
-def take_action(w, e, state):
+def take_action(w, index, state):
     """Give an environment the command that its action means, or begin an interval; an illegal action is a wait.
 
     Without an open decision, or an action, nothing is done. The time of the observation before is noted in any case.
     """
     rules, progress = state.rules, state.progress
-    progress.times_us[e, 0] = w.now_ps / PS_PER_US
-    if progress.reasons[e] != DECIDE or progress.actions[e] < 0:
+    progress.times_us[index, 0] = w.now_ps / PS_PER_US
+    if progress.reasons[index] != DECIDE or progress.actions[index] < 0:
         return
-    action = progress.actions[e]
-    if not state.legal[e, action]:
+    action = progress.actions[index]
+    if not state.legal[index, action]:
         w.illegal += 1
         action = 0
     s, slot, a, _ = part_of(rules.slices, rules.choices, action)
@@ -92,11 +92,11 @@ def take_action(w, e, state):
     if rules.interval_ps > 0 and code in (SERVE, WAITING):
         by_plan = code == WAITING
         others = (OTHERS_FREELY if rules.knobs else OTHERS_BY_PLAN) if by_plan else a
-        set_decision(standing_at(state, e), NOBODY if by_plan else slot, others)
-        progress.until_ps[e] = w.now_ps + max(1, rules.interval_ps)
-        dispatch(w, e, state)
+        set_decision(standing_at(state, index), NOBODY if by_plan else slot, others)
+        progress.until_ps[index] = w.now_ps + max(1, rules.interval_ps)
+        dispatch(w, index, state)
     else:
-        apply_action(w, action, rules, state.episodes.own_streams[e], state.scratch)
+        apply_action(w, action, rules, state.episodes.own_streams[index], state.scratch)
 
 
 @called
@@ -130,36 +130,36 @@ def apply_action(w, action, rules, own_streams, scratch):
 
 
 @called
-def run_to_decision(w, e, state):
+def run_to_decision(w, index, state):
     """Run an environment to its next decision, to the end, or until it has to be served, and write why it stopped."""
-    drive_at, address, progress = state.rules.drive_at, state.episodes.addresses[e], state.progress
+    drive_at, address, progress = state.rules.drive_at, state.episodes.addresses[index], state.progress
     reason = call(drive_at, address, 1)
-    while reason == DECIDE and w.now_ps < progress.until_ps[e]:
-        dispatch(w, e, state)
+    while reason == DECIDE and w.now_ps < progress.until_ps[index]:
+        dispatch(w, index, state)
         reason = call(drive_at, address, 1)
-    progress.reasons[e] = reason
+    progress.reasons[index] = reason
 
 
 @called
-def observe(w, e, state):
+def observe(w, index, state):
     """Write the cost, what is legal and the observation of an environment where a decision is open, or at its end."""
     rules, progress, out, scratch = state.rules, state.progress, state.observations, state.scratch
     tenants, sms = problem(w).tenants, problem(w).sms
     tenant_rows = scratch.tenants[:tenants]
-    reason = progress.reasons[e]
-    progress.until_ps[e] = 0
+    reason = progress.reasons[index]
+    progress.until_ps[index] = 0
     show_pending(w, rules.lookahead, scratch.pending)
     show_running(w, scratch.running)
     fill_tenants(w, tenant_rows)
     if rules.budgets:
         fill_cores(w, scratch.cores)
-    progress.costs[e] = cost(
-        w, scratch.sums[:tenants], state.episodes.tenant_rates[e], state.episodes.reward_weights[e], scratch.terms,
-        reason == OVER,
+    progress.costs[index] = cost(
+        w, scratch.sums[:tenants], state.episodes.tenant_rates[index], state.episodes.reward_weights[index],
+        scratch.terms, reason == OVER,
     )  # fmt: skip
     time_us = w.now_ps / PS_PER_US
-    progress.times_us[e, 1] = time_us
-    legal = state.legal[e]
+    progress.times_us[index, 1] = time_us
+    legal = state.legal[index]
     if reason == DECIDE:
         fill_mask(rules.slices, rules.choices, scratch.pending, scratch.running, tenant_rows, scratch.cores, sms, legal)
     else:
@@ -167,23 +167,23 @@ def observe(w, e, state):
             legal[action] = action == 0
     fill_scalars(w, time_us, scratch.scalars)
     encode(
-        scratch.pending, scratch.running, tenant_rows, scratch.scalars, out.pending[e],
-        out.running[e], out.tenants[e], out.device[e],
+        scratch.pending, scratch.running, tenant_rows, scratch.scalars, out.pending[index],
+        out.running[index], out.tenants[index], out.device[index],
     )  # fmt: skip
     if rules.predicts:
-        encode_gains(scratch.pending, sms, scratch.tiles, out.pending[e])
-        encode_forms(scratch.pending, sms, scratch.tiles, out.pending[e])
+        encode_gains(scratch.pending, sms, scratch.tiles, out.pending[index])
+        encode_forms(scratch.pending, sms, scratch.tiles, out.pending[index])
     if rules.interval_ps > 0:
-        jobs, plan = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)], progress.plans[e]
-        outlook = outlook_at(w, state.episodes, e)
+        jobs, plan = scratch.jobs[: min(list_jobs(w, scratch.jobs), MOST_JOBS)], progress.plans[index]
+        outlook = outlook_at(w, state.episodes, index)
         plan_oldest(jobs, tenant_rows, scratch.pending, time_us, outlook, scratch.plan, plan)
         if rules.futures:
             look_ahead(jobs, tenant_rows, scratch.pending, time_us, outlook, scratch.future, plan)
-        encode_plan(plan, tenant_rows, time_us, out.tenants[e])
+        encode_plan(plan, tenant_rows, time_us, out.tenants[index])
     if rules.knobs:
-        encode_knobs(tenant_rows, time_us, state.knobs[e])
+        encode_knobs(tenant_rows, time_us, state.knobs[index])
     if rules.budgets:
-        encode_cores(scratch.cores, time_us, state.cores[e])
+        encode_cores(scratch.cores, time_us, state.cores[index])
 
 
 @called
@@ -204,26 +204,32 @@ def to_serve(reason):
 
 
 @called
-def dispatch(w, e, state):
+def dispatch(w, index, state):
     """Give an environment the next command by the decision that stands, or the wait until the end of the interval."""
     put_next_command(
-        w, standing_at(state, e), outlook_at(w, state.episodes, e), state.rules.lookahead, state.scratch,
-        state.progress.until_ps[e],
+        w, standing_at(state, index), outlook_at(w, state.episodes, index), state.rules.lookahead, state.scratch,
+        state.progress.until_ps[index],
     )  # fmt: skip
 
 
 @called
-def standing_at(state, e):
+def standing_at(state, index):
     """The decision that stands in an environment."""
     progress = state.progress
-    return StandingDecision(progress.standing[e], progress.plans[e], progress.knobs[e], state.episodes.levels[e])
+    return StandingDecision(
+        progress.standing[index], progress.plans[index], progress.knobs[index], state.episodes.levels[index]
+    )
 
 
 @called
-def outlook_at(w, episodes, e):
+def outlook_at(w, episodes, index):
     """Outlook on an environment's tenants."""
     return Outlook(
-        episodes.prices[e], episodes.pairs[e], episodes.exponents[e], episodes.graphs[e], is_offered(w, REJECT)
+        episodes.prices[index],
+        episodes.pairs[index],
+        episodes.exponents[index],
+        episodes.graphs[index],
+        is_offered(w, REJECT),
     )
 
 

@@ -44,7 +44,7 @@ class EpisodeScenarios:
         self._layout: ActionLayout
         if changes is not None:
             rows = _one_each(changes, count, "scenarios")
-            self.bases = [for_environment(e, override, scenario, **row) for e, row in enumerate(rows)]
+            self.bases = [for_environment(index, override, scenario, **row) for index, row in enumerate(rows)]
 
     def check(self, layout: ActionLayout) -> None:
         """Fit the scenarios to an action space, which all later ones must have.
@@ -53,8 +53,8 @@ class EpisodeScenarios:
             InputError: one of them needs another.
         """
         self._layout = layout
-        for e, base in enumerate(self.bases):
-            for_environment(e, episode_scenario, base, {}, layout)
+        for index, base in enumerate(self.bases):
+            for_environment(index, episode_scenario, base, {}, layout)
 
     def given(self, options: dict[str, Any]) -> list[Scenario] | None:
         """The scenarios that options of ``reset`` give, one an environment; ``None``: they give none.
@@ -69,22 +69,26 @@ class EpisodeScenarios:
             return None
         everywhere = scenario_fields(options.get("scenario", {}), "reset option scenario")
         rows = _one_each(options.get("scenarios", [{}] * len(self.bases)), len(self.bases), "reset option scenarios")
-        return [self._changed(e, {**everywhere, **row}) for e, row in enumerate(rows)]
+        return [self._changed(index, {**everywhere, **row}) for index, row in enumerate(rows)]
 
-    def draw(self, e: int, generator: np.random.Generator) -> Scenario:
+    def draw(self, index: int, generator: np.random.Generator) -> Scenario:
         """The scenario of an environment's next episode, if no option gives it.
 
         Raises:
             InputError: ``sample_scenario`` gave changes that are not valid here.
         """
-        fields = self._sample(e, generator) if self._sample is not None else None
-        return self.bases[e] if fields is None else self._changed(e, scenario_fields(fields, "sample_scenario's value"))
+        fields = self._sample(index, generator) if self._sample is not None else None
+        return (
+            self.bases[index]
+            if fields is None
+            else self._changed(index, scenario_fields(fields, "sample_scenario's value"))
+        )
 
-    def _changed(self, e: int, fields: Mapping[str, Any]) -> Scenario:
+    def _changed(self, index: int, fields: Mapping[str, Any]) -> Scenario:
         if not fields:
-            return self.bases[e]
+            return self.bases[index]
         options = {"scenario": fields}
-        return for_environment(e, episode_scenario, self.bases[e], options, self._layout)
+        return for_environment(index, episode_scenario, self.bases[index], options, self._layout)
 
 
 def options_of(options: Any) -> dict[str, Any]:
@@ -110,7 +114,7 @@ def seeds_of(seed: int | Sequence[int | None] | None, count: int) -> list[int | 
     if seed is None:
         return [None] * count
     if isinstance(seed, int | np.integer):
-        seeds: list[int | None] = [int(seed) + e for e in range(count)]
+        seeds: list[int | None] = [int(seed) + index for index in range(count)]
     else:
         given: Any = seed
         if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray) or np.ndim(given) != 1:
@@ -123,9 +127,9 @@ def seeds_of(seed: int | Sequence[int | None] | None, count: int) -> list[int | 
             if s is not None and not isinstance(s, int | np.integer):
                 raise InputError(f"seeds must be integers from 0 or None, got {s!r}")
         seeds = [None if s is None else int(s) for s in seed]
-    for e, s in enumerate(seeds):
+    for index, s in enumerate(seeds):
         if s is not None and not 0 <= s <= MOST_SEED:
-            raise InputError(f"the seed of environment {e} is {s}, must be in 0..{MOST_SEED}")
+            raise InputError(f"the seed of environment {index} is {s}, must be in 0..{MOST_SEED}")
     return seeds
 
 
@@ -154,9 +158,9 @@ def action_array(actions: ArrayLike, count: int) -> NDArray[np.integer[Any]]:
     return chosen
 
 
-def no_action(actions: ArrayLike, e: int, n: int) -> InputError:
-    """The error that says that the action of environment ``e`` is none of ``n``."""
-    return InputError(f"action {np.asarray(actions)[e]} of environment {e} is not in 0..{n - 1}")
+def no_action(actions: ArrayLike, index: int, n: int) -> InputError:
+    """The error that says that the action of environment ``index`` is none of ``n``."""
+    return InputError(f"action {np.asarray(actions)[index]} of environment {index} is not in 0..{n - 1}")
 
 
 def check_compiled(device: object) -> None:
@@ -201,12 +205,12 @@ def thread_count(threads: int | None, count: int) -> int:
 def _one_each(rows: Sequence[Mapping[str, Any]], count: int, what: str) -> list[Mapping[str, Any]]:
     if isinstance(rows, Mapping | str) or len(rows) != count:
         raise InputError(f"{what} must be a list of {count} mappings, one an environment")
-    return [scenario_fields(row, f"{what}[{e}]") for e, row in enumerate(rows)]
+    return [scenario_fields(row, f"{what}[{index}]") for index, row in enumerate(rows)]
 
 
-def for_environment(e: int, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+def for_environment(index: int, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
     """Call ``function``; its refusals name the environment."""
     try:
         return function(*args, **kwargs)
     except InputError as error:
-        raise InputError(f"environment {e}: {error}") from error
+        raise InputError(f"environment {index}: {error}") from error

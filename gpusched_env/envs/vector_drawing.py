@@ -44,9 +44,9 @@ class VectorDrawing:
         self._steps_left = 0
         """Steps that there is surely room for."""
 
-    def begin(self, e: int) -> None:
+    def begin(self, index: int) -> None:
         """Begin an environment's next episode."""
-        self._known[e] = True
+        self._known[index] = True
 
     def make_room(self) -> None:
         """Make room for the actions of a step that is about to be counted, which go into :attr:`kept`."""
@@ -59,7 +59,7 @@ class VectorDrawing:
 
     def save(self) -> tuple[array[int] | None, ...]:
         """Copies of the actions, to go back to with :meth:`load`."""
-        return tuple(self._actions(e) for e in range(self._batch.count))
+        return tuple(self._actions(index) for index in range(self._batch.count))
 
     def load(self, saved: Sequence[array[int] | None] | None) -> None:
         """Go back to saved actions; ``None``: they were not kept."""
@@ -67,38 +67,38 @@ class VectorDrawing:
         longest = max(len(actions or ()) for actions in given)
         self.kept = np.zeros((self._batch.count, FIRST_ROOM + longest), np.int32)
         self._steps_left = 0
-        for e, actions in enumerate(given):
-            self._known[e] = actions is not None
-            self.kept[e, : len(actions or ())] = actions or ()
+        for index, actions in enumerate(given):
+            self._known[index] = actions is not None
+            self.kept[index, : len(actions or ())] = actions or ()
 
-    def _actions(self, e: int) -> array[int] | None:
-        if not self._known[e]:
+    def _actions(self, index: int) -> array[int] | None:
+        if not self._known[index]:
             return None
-        return array(INTEGERS, self.kept[e, : self._counters.decisions[e]].tobytes())
+        return array(INTEGERS, self.kept[index, : self._counters.decisions[index]].tobytes())
 
-    def device(self, e: int) -> Device:
+    def device(self, index: int) -> Device:
         """What has recorded all that pictures show of an environment.
 
         Raises:
             InputError: its actions are not known.
         """
-        actions = self._actions(e)
+        actions = self._actions(index)
         if actions is None:
             raise InputError(
                 "the episode cannot be drawn: it began, or its state was saved, in a vector environment without a "
                 "render_mode, which keeps no actions"
             )
-        seed, time_us = int(self._counters.seeds[e]), float(self._batch.times_us[e, 1])
-        return self._replays[e].after(self._batch.arena(e).problem, seed, actions, time_us).device
+        seed, time_us = int(self._counters.seeds[index]), float(self._batch.times_us[index, 1])
+        return self._replays[index].after(self._batch.arena(index).problem, seed, actions, time_us).device
 
     def pictures(self) -> tuple[Any, ...]:
         """One an environment: texts, or pictures of one size, with black below and beside the smaller ones."""
-        drawn: list[Any] = [self._draw(e) for e in range(self._batch.count)]
+        drawn: list[Any] = [self._draw(index) for index in range(self._batch.count)]
         if isinstance(drawn[0], str):
             return tuple(drawn)
         height, width, _ = np.max([image.shape for image in drawn], axis=0)
         return tuple(np.pad(each, ((0, height - len(each)), (0, width - len(each[0])), (0, 0))) for each in drawn)
 
-    def _draw(self, e: int) -> Any:
-        device, problem = self.device(e), self._batch.arena(e).problem
-        return self._renderer.draw(problem, device.timeline, device.view(), over=bool(self._counters.over[e]))
+    def _draw(self, index: int) -> Any:
+        device, problem = self.device(index), self._batch.arena(index).problem
+        return self._renderer.draw(problem, device.timeline, device.view(), over=bool(self._counters.over[index]))

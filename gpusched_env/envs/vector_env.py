@@ -143,8 +143,8 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.wait_us = check_wait(wait_us)
         self._build: Callable[[Scenario], Problem] = functools.lru_cache(CACHED_PROBLEMS)(build_problem)
-        for e, base in enumerate(self._scenarios.bases):
-            self._problem(e, base)
+        for index, base in enumerate(self._scenarios.bases):
+            self._problem(index, base)
         self._batch = EnvBatch(num_envs, self.layout, wait_us=self.wait_us, threads=thread_count(threads, num_envs))
         self._memory = Recycled({name: table.shape for name, table in self._batch.observations.items()})
         self.entry = self._batch.entry
@@ -188,16 +188,16 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         # Anything that can be refused comes first.
         given = self._scenarios.given(options)
         numbers = np.flatnonzero(rows).tolist()
-        fresh = {e: seeding.np_random(seeds[e]) for e in numbers if seeds[e] is not None}
+        fresh = {index: seeding.np_random(seeds[index]) for index in numbers if seeds[index] is not None}
         problems = {}
-        for e in numbers:
-            generator = fresh[e][0] if e in fresh else self._generators[e]
-            problems[e] = self._problem(e, given[e] if given else self._scenarios.draw(e, generator))
+        for index in numbers:
+            generator = fresh[index][0] if index in fresh else self._generators[index]
+            problems[index] = self._problem(index, given[index] if given else self._scenarios.draw(index, generator))
         self._ready = False
-        for e, (generator, generator_seed) in fresh.items():
-            self._generators.set(e, generator, generator_seed)
-        for e in numbers:
-            self._begin(e, problems[e], seeds[e])
+        for index, (generator, generator_seed) in fresh.items():
+            self._generators.set(index, generator, generator_seed)
+        for index in numbers:
+            self._begin(index, problems[index], seeds[index])
         self._batch.run()
         self._ready = True
         return self._observations(), add_seeds(self._infos(rows), self._counters.seeds, rows)
@@ -242,21 +242,23 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
             self._ready = True
             return observations, rewards, terminations, truncations, infos
         ended = np.flatnonzero(truncations)
-        for e in ended.tolist():
-            terminations[e] = batch.devices[e].done
-            truncations[e] = not terminations[e]
+        for index in ended.tolist():
+            terminations[index] = batch.devices[index].done
+            truncations[index] = not terminations[index]
         endings: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
-            for e in ended.tolist():
-                ending = last_info(batch, e, int(counters.illegal[e]), self._episode(e, batch.devices[e]))
-                last = NamedTables({name: table[e].copy() for name, table in batch.observations.items()})
-                endings = self._add_info(endings, {"final_obs": last, "final_info": ending}, e)
+            for index in ended.tolist():
+                ending = last_info(
+                    batch, index, int(counters.illegal[index]), self._episode(index, batch.devices[index])
+                )
+                last = NamedTables({name: table[index].copy() for name, table in batch.observations.items()})
+                endings = self._add_info(endings, {"final_obs": last, "final_info": ending}, index)
             counters.over[:] = False
             infos = self._go_on(ended, observations) | endings
         else:
             infos = self._go_on(again, observations)
-            for e in ended.tolist():
-                infos = self._add_info(infos, episode_summary(self._episode(e, batch.devices[e])), e)
+            for index in ended.tolist():
+                infos = self._add_info(infos, episode_summary(self._episode(index, batch.devices[index])), index)
         self._ready = True
         return observations, rewards, terminations, truncations, infos
 
@@ -298,7 +300,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]  # as SyncVectorEnv
         """The environments' random number generators."""
-        return tuple(self._generators[e] for e in range(self.num_envs))
+        return tuple(self._generators[index] for index in range(self.num_envs))
 
     @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
@@ -337,7 +339,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         """The full state of all episodes and generators, to go back to with :meth:`restore_state`."""
         self._check_ready()
         return VectorState(
-            environments=tuple(self._batch.save(e) for e in range(self.num_envs)),
+            environments=tuple(self._batch.save(index) for index in range(self.num_envs)),
             counters=self._counters.save(),
             rngs=self._generators.save(),
             rng_seeds=tuple(self._generators.seeds),
@@ -360,8 +362,8 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         check_state(state, VectorState, self.layout)
         state.check(self.num_envs, self._counters.save())
         self._ready = False
-        for e, saved in enumerate(state.environments):
-            self._batch.load(e, saved)
+        for index, saved in enumerate(state.environments):
+            self._batch.load(index, saved)
         self._batch.run()
         self._counters.load(state.counters)
         self._generators.load(state.rngs, state.rng_seeds)
@@ -373,21 +375,21 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
     # ---- episodes --------------------------------------------------------------------------------
 
     def _begin_next(self, numbers: Iterable[int]) -> None:
-        for e in numbers:
-            self._begin(e, self._problem(e, self._scenarios.draw(e, self._generators[e])), None)
+        for index in numbers:
+            self._begin(index, self._problem(index, self._scenarios.draw(index, self._generators[index])), None)
         self._batch.run()
 
-    def _problem(self, e: int, scenario: Scenario) -> Problem:
-        return for_environment(e, self._build, scenario)
+    def _problem(self, index: int, scenario: Scenario) -> Problem:
+        return for_environment(index, self._build, scenario)
 
-    def _begin(self, e: int, problem: Problem, seed: int | None) -> None:
+    def _begin(self, index: int, problem: Problem, seed: int | None) -> None:
         """Set an environment to a start; without a seed, it is drawn as the single environment does."""
         if seed is None:
-            seed = int(self._generators[e].integers(SEED_LIMIT))
-        self._batch.begin(e, problem, seed, self._record)
-        self._counters.begin(e, seed)
+            seed = int(self._generators[index].integers(SEED_LIMIT))
+        self._batch.begin(index, problem, seed, self._record)
+        self._counters.begin(index, seed)
         if self._drawing is not None:
-            self._drawing.begin(e)
+            self._drawing.begin(index)
 
     # ---- what is returned ------------------------------------------------------------------------
 

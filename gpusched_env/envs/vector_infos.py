@@ -37,14 +37,14 @@ class Counters:
         """When each episode began, in seconds of ``time.perf_counter``."""
         self.times_us = times_us
 
-    def begin(self, e: int, seed: int) -> None:
+    def begin(self, index: int, seed: int) -> None:
         """Begin an environment's next episode."""
-        self.seeds[e] = seed
-        self.costs[e] = 0.0
-        self.decisions[e] = 0
-        self.illegal[e] = 0
-        self.over[e] = False
-        self.began[e] = time.perf_counter()
+        self.seeds[index] = seed
+        self.costs[index] = 0.0
+        self.decisions[index] = 0
+        self.illegal[index] = 0
+        self.over[index] = False
+        self.began[index] = time.perf_counter()
 
     def save(self) -> dict[str, NDArray[Any]]:
         """Copies of the counts, to go back to with :meth:`load`."""
@@ -65,16 +65,16 @@ class Generators:
         self.seeds: list[int | None] = [None] * count
         """Seeds of the generators."""
 
-    def __getitem__(self, e: int) -> np.random.Generator:
-        generator = self._generators[e]
+    def __getitem__(self, index: int) -> np.random.Generator:
+        generator = self._generators[index]
         if generator is None:
             generator, seed = seeding.np_random()
-            self.set(e, generator, seed)
+            self.set(index, generator, seed)
         return generator
 
-    def set(self, e: int, generator: np.random.Generator, seed: int) -> None:
+    def set(self, index: int, generator: np.random.Generator, seed: int) -> None:
         """Replace a generator by another, which was made of ``seed``."""
-        self._generators[e], self.seeds[e] = generator, seed
+        self._generators[index], self.seeds[index] = generator, seed
 
     def save(self) -> tuple[Mapping[str, Any] | None, ...]:
         """The states of all, ``None`` where there is none yet; :meth:`load` goes back to them."""
@@ -82,12 +82,12 @@ class Generators:
 
     def load(self, states: Sequence[Mapping[str, Any] | None], seeds: Sequence[int | None]) -> None:
         """Go back to states; ``seeds``: as they were then."""
-        for e, state in enumerate(states):
-            self._generators[e] = None
+        for index, state in enumerate(states):
+            self._generators[index] = None
             if state is not None:
                 generator, _ = seeding.np_random(0)
                 generator.bit_generator.state = state
-                self._generators[e] = generator
+                self._generators[index] = generator
         self.seeds = [*seeds]
 
 
@@ -108,19 +108,19 @@ def count_actions(actions, reasons, masks, over, restartable, decisions, illegal
         everything was counted. That is not so if an action is none, or an episode is over and not restartable.
     """
     wrong = ended = -1
-    for e in range(actions.size - 1, -1, -1):
-        if actions[e] < 0 or actions[e] >= masks.shape[1]:
-            wrong = e
-        if over[e]:
-            ended = e
+    for index in range(actions.size - 1, -1, -1):
+        if actions[index] < 0 or actions[index] >= masks.shape[1]:
+            wrong = index
+        if over[index]:
+            ended = index
     if wrong >= 0 or (ended >= 0 and not restartable):
         return wrong, ended, False
-    for e in range(actions.size):
-        if reasons[e] == DECIDE:
-            if decisions[e] < kept.shape[1]:
-                kept[e, decisions[e]] = actions[e]
-            decisions[e] += 1
-            illegal[e] += not masks[e, actions[e]]
+    for index in range(actions.size):
+        if reasons[index] == DECIDE:
+            if decisions[index] < kept.shape[1]:
+                kept[index, decisions[index]] = actions[index]
+            decisions[index] += 1
+            illegal[index] += not masks[index, actions[index]]
     return wrong, ended, True
 
 
@@ -139,12 +139,12 @@ def count_results(reasons, costs, charged, over, rewards, ended):
         how many episodes have ended.
     """
     number = 0
-    for e in range(reasons.size):
-        rewards[e] = charged[e] - costs[e]
-        charged[e] = costs[e]
-        ended[e] = reasons[e] != DECIDE and not over[e]
-        over[e] = ended[e]
-        number += ended[e]
+    for index in range(reasons.size):
+        rewards[index] = charged[index] - costs[index]
+        charged[index] = costs[index]
+        ended[index] = reasons[index] != DECIDE and not over[index]
+        over[index] = ended[index]
+        number += ended[index]
     return number
 
 
@@ -159,13 +159,13 @@ def copy_infos(masks, times_us, illegal, rows, out_masks, out_times_us, out_elap
         out_masks: int8 ``(n, actions)``; written.
         out_times_us, out_elapsed_us, out_illegal: float64 and int64 ``(n,)``; written.
     """
-    for e in range(rows.size):
-        shown = rows[e]
+    for index in range(rows.size):
+        shown = rows[index]
         for action in range(masks.shape[1]):
-            out_masks[e, action] = masks[e, action] & shown
-        out_times_us[e] = times_us[e, 1] if shown else 0.0
-        out_elapsed_us[e] = times_us[e, 1] - times_us[e, 0] if shown else 0.0
-        out_illegal[e] = illegal[e] if shown else 0
+            out_masks[index, action] = masks[index, action] & shown
+        out_times_us[index] = times_us[index, 1] if shown else 0.0
+        out_elapsed_us[index] = times_us[index, 1] - times_us[index, 0] if shown else 0.0
+        out_illegal[index] = illegal[index] if shown else 0
 
 
 Rows = NDArray[np.bool_]
@@ -198,12 +198,12 @@ def add_seeds(infos: dict[str, Any], seeds: NDArray[np.int64], rows: Rows) -> di
     return infos
 
 
-def last_info(batch: EnvBatch, e: int, illegal: int, episode: Episode) -> dict[str, Any]:
+def last_info(batch: EnvBatch, index: int, illegal: int, episode: Episode) -> dict[str, Any]:
     """The info of the single environment at the end of an episode."""
     return {
-        "action_mask": batch.masks[e].astype(np.int8),
-        "time_us": float(batch.times_us[e, 1]),
-        "elapsed_us": float(batch.times_us[e, 1] - batch.times_us[e, 0]),
+        "action_mask": batch.masks[index].astype(np.int8),
+        "time_us": float(batch.times_us[index, 1]),
+        "elapsed_us": float(batch.times_us[index, 1] - batch.times_us[index, 0]),
         "illegal_actions": illegal,
         **episode_summary(episode),
     }

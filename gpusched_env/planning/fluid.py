@@ -96,15 +96,15 @@ class Model(NamedTuple):
 
 
 @called
-def keep_in_order(work: Floats, there: int, forced: int, now_us: float, price: float, scale: float) -> None:
+def keep_in_order(work: Floats, count: int, forced: int, now_us: float, price: float, scale: float) -> None:
     """Choose the jobs that are to be in time, as :func:`~gpusched_env.planning.fluid.keep` does.
 
     A job that is left out frees the GPU only if no kept one of its tenant stands behind it; of others, none is.
     """
     done_us = scale * work[forced, FluidJob.LEFT_US] if forced != NOBODY else 0.0
-    for job in range(there):
+    for job in range(count):
         work[job, FluidJob.KEPT] = 0.0
-    for job in range(there):
+    for job in range(count):
         late = work[job, FluidJob.LATE] > 0.0 or work[job, FluidJob.DUE_US] == math.inf
         if job == forced or late or work[job, FluidJob.EARNS] <= price:
             continue
@@ -143,10 +143,10 @@ def needed_us(work: Floats, job: int, forced: int) -> float:
 
 
 @called
-def stands_before_kept(work: Floats, there: int, job: int) -> bool:
-    """Whether a kept job of its tenant comes after a job, among the first ``there``."""
+def stands_before_kept(work: Floats, count: int, job: int) -> bool:
+    """Whether a kept job of its tenant comes after a job, among the first ``count``."""
     found = 0
-    for later in range(job + 1, there):
+    for later in range(job + 1, count):
         same = work[later, FluidJob.TENANT] == work[job, FluidJob.TENANT]
         found += same and work[later, FluidJob.KEPT] > 0.0
     return bool(found > 0)
@@ -184,7 +184,7 @@ def write_job(work: Floats, job: int, tenant: int, due_us: float, left_us: float
 
 @called
 def give_up(
-    work: Floats, there: int, forced: int, now_us: float, tenants: Floats, model: Model
+    work: Floats, count: int, forced: int, now_us: float, tenants: Floats, model: Model
 ) -> tuple[int, int, float]:
     """Remove jobs that cannot be in time, plan, and remove those in the way of kept ones.
 
@@ -192,30 +192,30 @@ def give_up(
         jobs that are there, which of them goes first, weights of those removed.
     """
     lost = 0.0
-    for job in range(there - 1, -1, -1):
+    for job in range(count - 1, -1, -1):
         if work[job, FluidJob.LEFT_US] <= work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
             continue
         if work[job, FluidJob.LATE] == 0.0:
             lost += tenants[int(work[job, FluidJob.TENANT]), FluidTenant.WEIGHT]
             work[job, FluidJob.LATE] = 1.0
         if model.rejects:
-            forced, there = removed(work, there, job, forced), there - 1
-    keep(work, there, forced, now_us, model.price, model)
+            forced, count = removed(work, count, job, forced), count - 1
+    keep(work, count, forced, now_us, model.price, model)
     if not model.rejects:
-        return there, forced, lost
+        return count, forced, lost
     kept_later = 0
-    for job in range(there - 1, -1, -1):
+    for job in range(count - 1, -1, -1):
         tenant = int(work[job, FluidJob.TENANT])
         if work[job, FluidJob.KEPT] > 0.0:
             kept_later |= 1 << tenant
         elif kept_later >> tenant & 1 and work[job, FluidJob.DUE_US] < math.inf:
             lost += tenants[tenant, FluidTenant.WEIGHT]
-            forced, there = removed(work, there, job, forced), there - 1
-    return there, forced, lost
+            forced, count = removed(work, count, job, forced), count - 1
+    return count, forced, lost
 
 
 @called
-def keep(work: Floats, there: int, forced: int, now_us: float, price: float, model: Model) -> None:
+def keep(work: Floats, count: int, forced: int, now_us: float, price: float, model: Model) -> None:
     """Choose the jobs that are to be in time, those that earn most: quickly, not always the best.
 
     Jobs are taken in order of deadlines; whenever one would be late, the one that earns least for its time is left
@@ -223,10 +223,10 @@ def keep(work: Floats, there: int, forced: int, now_us: float, price: float, mod
     """
     scale = model.scale
     if not model.rejects:
-        keep_in_order(work, there, forced, now_us, price, scale)
+        keep_in_order(work, count, forced, now_us, price, scale)
         return
     done_us = scale * work[forced, FluidJob.LEFT_US] if forced != NOBODY else 0.0
-    for job in range(there):
+    for job in range(count):
         if job == forced or work[job, FluidJob.DUE_US] == math.inf or work[job, FluidJob.EARNS] <= price:
             work[job, FluidJob.KEPT] = 0.0
             continue
@@ -246,7 +246,7 @@ def keep(work: Floats, there: int, forced: int, now_us: float, price: float, mod
 
 
 @called
-def set_speeds(work: Floats, there: int, forced: int, alone: bool, tenants: Floats, model: Model) -> None:
+def set_speeds(work: Floats, count: int, forced: int, alone: bool, tenants: Floats, model: Model) -> None:
     """Oldest jobs of tenants are served in this order: the forced one, kept ones, those without a deadline, the rest;
     the last two the other way round where nothing can be rejected.
 
@@ -254,20 +254,20 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, tenants: Floa
     and other jobs take all that are left. Where they are not, all are served.
     """
     seen, first, left, launches = 0, forced, model.others, LAUNCHES_BESIDE
-    for job in range(there):
+    for job in range(count):
         tenant = int(work[job, FluidJob.TENANT])
         # Until it has a speed: minus its class.
-        work[job, FluidJob.SPEED] = 0.0 if seen >> tenant & 1 else -urgency_class(work, there, job, model.rejects)
+        work[job, FluidJob.SPEED] = 0.0 if seen >> tenant & 1 else -urgency_class(work, count, job, model.rejects)
         seen |= 1 << tenant
     if forced != NOBODY:
         if alone:
-            for job in range(there):
+            for job in range(count):
                 work[job, FluidJob.SPEED] = 0.0
         work[forced, FluidJob.SPEED] = 1.0
         if alone:
             return
     for class_ in range(1, 4):
-        for job in range(there):
+        for job in range(count):
             if work[job, FluidJob.SPEED] != -class_:
                 continue
             tenant = int(work[job, FluidJob.TENANT])
@@ -277,7 +277,7 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, tenants: Floa
             elif model.pairs.shape[0] > 0:
                 work[job, FluidJob.SPEED] = 0.0
                 if launches > 0:
-                    serve_behind(work, there, job, model)
+                    serve_behind(work, count, job, model)
                     launches = launches - 1 if tenants[tenant, FluidTenant.GRAPHS] > 0.0 else 0
             else:
                 work[first, FluidJob.SPEED] = model.first
@@ -286,14 +286,14 @@ def set_speeds(work: Floats, there: int, forced: int, alone: bool, tenants: Floa
 
 
 @called
-def serve_behind(work: Floats, there: int, job: int, model: Model) -> None:
+def serve_behind(work: Floats, count: int, job: int, model: Model) -> None:
     """Serve a job behind those that are served, which slow it and are slowed by it
     (:func:`~gpusched_env.planning.interference.speeds_in_order`)."""
     mine, speed = int(work[job, FluidJob.TENANT]), 1.0
-    for other in range(there):
+    for other in range(count):
         if work[other, FluidJob.SPEED] > 0.0:
             speed *= model.pairs[mine, int(work[other, FluidJob.TENANT]), 1]
-    for other in range(there):
+    for other in range(count):
         if work[other, FluidJob.SPEED] > 0.0:
             theirs = int(work[other, FluidJob.TENANT])
             before, behind = model.pairs[theirs, mine, 0], model.pairs[mine, theirs, 1]
@@ -302,9 +302,9 @@ def serve_behind(work: Floats, there: int, job: int, model: Model) -> None:
 
 
 @called
-def urgency_class(work: Floats, there: int, job: int, rejects: bool) -> float:
+def urgency_class(work: Floats, count: int, job: int, rejects: bool) -> float:
     """1 to 3 in the order of :func:`set_speeds`, which puts the forced one before all."""
-    if work[job, FluidJob.KEPT] > 0.0 or (not rejects and stands_before_kept(work, there, job)):
+    if work[job, FluidJob.KEPT] > 0.0 or (not rejects and stands_before_kept(work, count, job)):
         return 1.0
     # What is late and has to be done holds up all that will come.
     best_effort = work[job, FluidJob.DUE_US] == math.inf
@@ -313,7 +313,7 @@ def urgency_class(work: Floats, there: int, job: int, rejects: bool) -> float:
 
 @called
 def advance(
-    work: Floats, there: int, forced: int, now_us: float, step_us: float, tenants: Floats
+    work: Floats, count: int, forced: int, now_us: float, step_us: float, tenants: Floats
 ) -> tuple[int, int, float]:
     """Let ``step_us`` pass until ``now_us``; jobs that are done go, best-effort ones begin anew.
 
@@ -321,7 +321,7 @@ def advance(
         jobs that are there, which of them goes first, what was lost, less what best-effort jobs earned.
     """
     lost = 0.0
-    for job in range(there - 1, -1, -1):
+    for job in range(count - 1, -1, -1):
         if work[job, FluidJob.SPEED] == 0.0:
             continue
         done_us = step_us * work[job, FluidJob.SPEED]
@@ -339,15 +339,15 @@ def advance(
         else:
             if now_us > due_us + ROUNDING_US and work[job, FluidJob.LATE] == 0.0:
                 lost += tenants[tenant, FluidTenant.WEIGHT]
-            forced, there = removed(work, there, job, forced), there - 1
-    return there, forced, lost
+            forced, count = removed(work, count, job, forced), count - 1
+    return count, forced, lost
 
 
 @called
-def arrive(work: Floats, there: int, forced: int, now_us: float, tenant: int, tenants: Floats) -> int:
+def arrive(work: Floats, count: int, forced: int, now_us: float, tenant: int, tenants: Floats) -> int:
     """Put in a new job by its deadline; the row of the job that goes first from now on."""
     due_us = now_us + tenants[tenant, FluidTenant.SLO_US]
-    place = there
+    place = count
     while place > 0 and work[place - 1, FluidJob.DUE_US] > due_us:
         for column in range(FluidJob.KEPT):
             work[place, column] = work[place - 1, column]
@@ -368,9 +368,9 @@ def drawn_tenant(draw: float, tenants: Floats, mean_gap_us: float) -> int:
 
 
 @called
-def removed(work: Floats, there: int, job: int, forced: int) -> int:
+def removed(work: Floats, count: int, job: int, forced: int) -> int:
     """Take a job out; the row of the job that goes first from now on."""
-    for later in range(job + 1, there):
+    for later in range(job + 1, count):
         for column in range(work.shape[1]):
             work[later - 1, column] = work[later, column]
     if forced == job:

@@ -100,8 +100,8 @@ def loss(
     work: Floats,
 ) -> float:
     """What is lost in one future if job ``forced`` goes first until it is done; the rest as :func:`mean_losses`."""
-    there = jobs.shape[0]
-    for job in range(there):
+    count = jobs.shape[0]
+    for job in range(count):
         write_job(
             work, job, int(jobs[job, FluidJob.TENANT]), jobs[job, FluidJob.DUE_US], jobs[job, FluidJob.LEFT_US], tenants
         )
@@ -109,26 +109,26 @@ def loss(
     now_us, lost, arrivals = 0.0, 0.0, 0
     next_us = gaps[0] * mean_gap_us
     while True:
-        there, forced, given_up = give_up(work, there, forced, now_us, tenants, model)
+        count, forced, given_up = give_up(work, count, forced, now_us, tenants, model)
         lost += given_up
         if now_us >= model.horizon_us:
             break
-        set_speeds(work, there, forced, alone, tenants, model)
+        set_speeds(work, count, forced, alone, tenants, model)
         step_us = min(next_us, model.horizon_us) - now_us
-        for job in range(there):
+        for job in range(count):
             if work[job, FluidJob.SPEED] > 0.0:
                 step_us = min(step_us, work[job, FluidJob.LEFT_US] / work[job, FluidJob.SPEED])
         now_us += step_us
-        there, forced, missed = advance(work, there, forced, now_us, step_us, tenants)
+        count, forced, missed = advance(work, count, forced, now_us, step_us, tenants)
         lost += missed
         if now_us >= next_us and now_us < model.horizon_us:
-            if there < MOST:
+            if count < MOST:
                 tenant = drawn_tenant(draws[arrivals], tenants, mean_gap_us)
-                forced, there = arrive(work, there, forced, now_us, tenant, tenants), there + 1
+                forced, count = arrive(work, count, forced, now_us, tenant, tenants), count + 1
             arrivals += 1
             next_us = next_us + gaps[arrivals] * mean_gap_us if arrivals < gaps.size else math.inf
-    keep(work, there, NOBODY, now_us, 0.0, model)
-    for job in range(there):
+    keep(work, count, NOBODY, now_us, 0.0, model)
+    for job in range(count):
         if is_late(work, job):
             lost += tenants[int(work[job, FluidJob.TENANT]), FluidTenant.WEIGHT]
     return float(lost)
