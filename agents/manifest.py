@@ -35,7 +35,7 @@ class ValidationCost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What the agent cost in the validation that it was chosen by."""
 
     cost: float
-    """Mean over the episodes."""
+    """Mean cost over the episodes."""
     timesteps: int
     """Decisions of the last training before it."""
     episodes: Annotated[int, Meta(ge=1)]

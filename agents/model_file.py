@@ -92,7 +92,7 @@ class TrainedModel:
 
     @property
     def actions(self) -> int:
-        """Size of its action space."""
+        """Number of actions in the policy's action space."""
         space: Any = self.policy.action_space
         return int(space.n)
 

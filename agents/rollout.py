@@ -100,7 +100,7 @@ def _play(actor: Actor, to_the_end: bool, numbers: Singles, counts: PlayCounts, 
 
 
 COPIES = 64
-"""Episodes at a time."""
+"""Episodes that are played at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Evaluation:
 
     seeds: tuple[int, ...]
     costs: NDArray[np.float64]
-    """Shape ``(seeds,)``; returns are minus these."""
+    """Costs of the episodes, shape ``(seeds,)``; returns are minus these."""
     metrics: tuple[Metrics, ...]
 
 

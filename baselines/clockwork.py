@@ -119,7 +119,7 @@ class Clockwork(InTurn):
         self._outstanding_us: dict[Request, float] = {}
         """Execution time of each request that runs as predicted when it was chosen, in order of choice."""
         self._begun_us = 0.0
-        """When the first of them began."""
+        """When the first of the requests that run began."""
 
     def choose(self, view: View, waiting: list[int]) -> int | None:
         """The request that has to start first."""

@@ -68,14 +68,14 @@ class Colocated(PassThrough, ABC):
         self._priorities = stream_priorities(below, knowledge.gpu.priorities)
         self._goals_us = [knowledge.tenants[row].slo_us for row in self.inference]
         self.goal_us = self._goal_us(np.ones(len(self.inference), bool))
-        """What a batch should take."""
+        """Time that a batch should take (us)."""
         self.pause_us, self.training_share, self.inference_share = 0.0, 100.0, 100.0
         """The knobs: the pause of training (us), and shares of the SMs in percent."""
         self._reached: tuple[float, ...] = ()
         """Knobs at which all tenants are."""
         self._done = np.zeros(len(self.inference))
         self._took_us: list[float] = []
-        """What batches took since the period began."""
+        """Times that batches took since the period began (us)."""
         self._served = np.zeros(len(self.inference), bool)
         """Whether each tenant's batches were among these."""
         self._due_us = self.period_us

@@ -59,7 +59,7 @@ class CriticalPath:
         return window_with(whole, "critical-path", **self._given)
 
     def see(self, truth: Problem, seed: int) -> None:
-        """Take the graphs."""
+        """Take the graphs of the episode."""
         window = truth.window or KernelWindow()
         # A chain goes through one stream if it may.
         step_us = window.launch_us + window.sync_us if window.depth == 1 else truth.gpu.timing.stream_gap_us

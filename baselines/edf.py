@@ -41,7 +41,7 @@ class EarliestDeadline(RankedStreams):
         self._slack = slack
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
-        """Deadline in microseconds."""
+        """Deadline of the job in microseconds."""
         deadline_us = kernel[KERNEL_DEADLINE]
         if deadline_us < math.inf:
             return deadline_us

@@ -46,7 +46,7 @@ class Gslice(Colocated):
         self.period_us, self._first = period_s * S, first_share
 
     def begin(self) -> None:
-        """Split the SMs."""
+        """Split the SMs between inference and training."""
         self._split(self._first)
 
     def control(self, batch_us: float) -> None:

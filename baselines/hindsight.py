@@ -102,12 +102,12 @@ class PlanSearch:
         return [replace(rule, reject=reject) for rule in RULES for reject in kinds]
 
     def _settled(self, best: Rehearsed) -> Rehearsed:
-        """All that was missed is given up from the beginning, so that nothing is lost on it."""
+        """The plan that gives up from the beginning all that was missed, so that nothing is lost on it; or the best."""
         missed = frozenset(job.id for job in best.jobs if job.missed)
         return _better(best, self._rehearsal.follow(replace(best.plan, given_up=missed), best.cost)) if missed else best
 
     def _retuned(self, plan: JobOrder) -> JobOrder:
-        """The same changes to jobs, another rule or other limits."""
+        """The plan with the same changes to jobs, and another rule or other limits."""
         rng = self._rng
         match int(rng.integers(4)):
             case 0:
@@ -204,7 +204,7 @@ PORTFOLIO = (
 )
 MOST_ROUNDS = 1_000_000
 STREAM = 0x415D
-"""Keeps the random numbers of the search apart from those of the workload."""
+"""Spawn key that keeps the random numbers of the search apart from those of the workload."""
 
 
 class Hindsight:

@@ -20,7 +20,7 @@ OF_TENANT, NUMBER, JOB_DUE, REJECTABLE = (
     int(column) for column in (JobColumn.TENANT, JobColumn.JOB, JobColumn.DEADLINE_US, JobColumn.REJECTABLE)
 )
 Request = tuple[int, int]
-"""Tenant and job."""
+"""A request by the row of its tenant and the number of its job."""
 
 
 class InTurn(abc.ABC):

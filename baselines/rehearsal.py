@@ -170,7 +170,7 @@ class Checkpoint(NamedTuple):
     """Cost until then."""
     device: Any
     heads: dict[int, Head]
-    """Jobs in service of the dispatcher, by tenant."""
+    """Jobs in service as the dispatcher has them, by tenant."""
 
 
 class JobOutcome(NamedTuple):

@@ -42,7 +42,7 @@ class SloAwareIdeal(OpenLoop):
         self._most_s, self._steps = most_s, steps
 
     def see(self, truth: Problem, seed: int) -> None:
-        """Find the pause."""
+        """Find the shortest pause with which inference meets its objective."""
         low_s, high_s = 0.0, self._most_s
         pause_s = low_s
         if not _in_time(truth, seed, low_s):

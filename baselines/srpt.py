@@ -19,5 +19,5 @@ class ShortestRemaining(RankedStreams):
     reads: Reads = ("priorities", "requests", "profiles", "completions", "progress")
 
     def number(self, view: View, kernel: Row, left_us: float) -> float:
-        """Device time left."""
+        """Profiled device time that the job has left."""
         return left_us

@@ -79,7 +79,7 @@ class RateControl:
         self._profiled = 0
         """Periods of the profile that is taken; -1: none is."""
         self._periods = 0
-        """Periods under control."""
+        """Periods that passed under control."""
         self._starts_slowly, self._grew = True, False
         self._losses = 0
 
@@ -160,7 +160,7 @@ class RateControl:
 
 
 UNITS = 100
-"""Units of time a period."""
+"""Units of time that a period has."""
 
 
 class Tgs:
@@ -196,11 +196,11 @@ class Tgs:
         self._classes = TwoClasses(knowledge, self._count)
         self._control = RateControl()
         self._ends_us = self._period_us
-        """When the period is over."""
+        """When the present period is over (simulated time, us)."""
         self._blocks = 0.0
         """Blocks that production launched in the period."""
         self._credit, self._since_us = 0.0, 0.0
-        """Blocks that others may launch, and when that was so."""
+        """Blocks that others may launch, and the time at which that was so."""
 
     def decide(self, view: View) -> Command:
         """Launch what production has; then others as far as their limit allows."""

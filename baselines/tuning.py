@@ -31,7 +31,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     spec: str
     """The scheduler with its options, ``orion(bound=0.5)``; in a first trial the name alone."""
     drawn: dict[str, float | str] = {}
-    """Values of options as the search drew them: numbers, or texts of a choice."""
+    """Values as the search drew them, by option: numbers, or texts of a choice."""
     cost: float
     """Mean cost over all episodes; of ratios to flat programs, the geometric mean."""
 

@@ -50,7 +50,7 @@ READS: dict[str, tuple[str, ...]] = {
 """Columns of an observation that the rule reads, by name: others may come and go."""
 
 SHAPES: dict[str, tuple[int, ...]] = {"pause": (len(PauseTerm),), "share": (len(SmShareTerm),)}
-"""Weights by name."""
+"""Shapes of the weights, by name."""
 
 
 Singles = NDArray[np.float32]

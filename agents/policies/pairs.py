@@ -129,7 +129,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "form": (len(FormTerm),),
     "preempt": (len(PreemptTerm),),
 }
-"""Weights by name."""
+"""Shapes of the weights, by name."""
 
 
 Singles = NDArray[np.float32]
@@ -145,7 +145,7 @@ FORM_AT = RELEASE_AT + len(PairReleaseTerm)
 PREEMPT_AT = FORM_AT + len(FormTerm)
 """Where the weights ``order``, ``wait``, ``release``, ``form`` and ``preempt`` begin; ``policy`` comes first."""
 FORM_WIDTH = int(PendingFeature.FORM2_PROFILED - PendingFeature.FORM1_PROFILED)
-"""Columns of a form."""
+"""Columns of a form in an observation."""
 POLICIES = len(PolicyRow)
 FIRST = 1000.0
 """What is added to numbers that come before any launch."""

@@ -50,7 +50,7 @@ window (:mod:`gpusched_env.agents.policies.release`), for decisions that stand f
 (:mod:`gpusched_env.agents.policies.knobs`)."""
 
 WIDTHS = (64, 64)
-"""Hidden layers of ``mlp``."""
+"""Widths of the hidden layers of ``mlp``."""
 
 
 def algorithms() -> list[str]:

@@ -47,7 +47,7 @@ READS: dict[str, tuple[str, ...]] = {
 """Columns of an observation that the rule reads, by name: others may come and go."""
 
 SHAPES: dict[str, tuple[int, ...]] = {"value": (len(ReleaseColumn), len(ReleaseTerm))}
-"""Weights by name."""
+"""Shapes of the weights, by name."""
 
 
 Singles = NDArray[np.float32]
@@ -55,7 +55,7 @@ Singles = NDArray[np.float32]
 VALUE_SHAPE = (len(ReleaseTerm), len(ReleaseColumn))
 """Shape of the weights ``value``, transposed."""
 SOME = 8.0
-"""Launches that count as 1."""
+"""Number of launches that counts as 1."""
 
 
 @called

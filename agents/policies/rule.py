@@ -20,11 +20,11 @@ class Situation(enum.IntEnum):
     """How a tenant stands to more urgent ones: rows of ``launch`` and ``share``."""
 
     RUNNING = 0
-    """One of them has launched, unfinished kernels."""
+    """A more urgent tenant has launched, unfinished kernels."""
     ACTIVE = enum.auto()
-    """One of them has a job in the system, none a launched kernel: between its kernels, or about to begin."""
+    """A more urgent tenant has a job in the system, none a launched kernel: between kernels, or about to begin."""
     IDLE = enum.auto()
-    """None of them has a job."""
+    """No more urgent tenant has a job."""
 
 
 class LaunchTerm(enum.IntEnum):
@@ -36,7 +36,7 @@ class LaunchTerm(enum.IntEnum):
     FELLOWS = enum.auto()
     """Launched, unfinished kernels of tenants that are not more urgent, its own included: at most 8, over 2."""
     FELLOWS_LEFT = enum.auto()
-    """Predicted time left of those, summed."""
+    """Predicted time left of ``FELLOWS``, summed."""
     BLOCK_DURATION = enum.auto()
     """Profiled duration over the waves of blocks: for how long a block holds its SM; minus 1."""
     SMS = enum.auto()
@@ -92,7 +92,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "share": (len(Situation), len(ShareTerm)),
     "level": (len(LevelTerm),),
 }
-"""Weights by name."""
+"""Shapes of the weights, by name."""
 
 
 @called

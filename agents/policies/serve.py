@@ -55,11 +55,11 @@ class ServeTerm(enum.IntEnum):
     GOING = enum.auto()
     """The tenant's launches in flight: ``n / (n + 4)``, doubled."""
     BEST_EFFORT = enum.auto()
-    """1 without an objective."""
+    """1 if the tenant has no objective."""
     RIVALS = enum.auto()
     """Other tenants with a job: ``n / (n + 4)``, doubled."""
     RIVALS_SPARE = enum.auto()
-    """The least ``SPARE`` of those that are kept; 1: there are none."""
+    """The least ``SPARE`` of other tenants whose jobs are kept; 1: there are none."""
     TIGHT = enum.auto()
     """``exp(-4 SPARE)``, at most 1: the chance to be late falls steeply at first, and no straight line does."""
 
@@ -74,7 +74,7 @@ READS: dict[str, tuple[str, ...]] = {
 
 
 def shapes(ways: int = len(Way)) -> dict[str, tuple[int, ...]]:
-    """Weights by name, of a rule with so many ways."""
+    """Shapes of the weights, by name, of a rule with so many ways."""
     return {"value": (ways, len(ServeTerm))}
 
 

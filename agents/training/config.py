@@ -94,7 +94,7 @@ class Settings(CheckedStruct, frozen=True, kw_only=True):
     learning_rate_end: NonNegative | None = None
     """Where the learning rate goes, linearly, in the course of the training; ``None``: constant."""
     gamma: Share = 0.999
-    """Discount of one decision."""
+    """Discount of rewards from one decision to the next."""
     max_grad_norm: Positive = 0.5
 
 
@@ -174,7 +174,7 @@ class Randomise(CheckedStruct, frozen=True, kw_only=True):
     rates: tuple[Positive, Positive] | None = None
     """A factor on every tenant's rate of arrivals, one each, log-uniform between these."""
     gpus: tuple[str, ...] = ()
-    """The GPU, one of these."""
+    """GPUs of which each episode has one; empty: the scenario's."""
     profiles: Annotated[float, Meta(ge=1)] = 1.0
     """Profiled durations and gaps are off by up to this factor each (``scatter`` of the scenario's ``profiles``)."""
 
@@ -263,7 +263,7 @@ class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
     """Tenant rows; ``None``: as many as the scenario has tenants."""
     running_slots: Count = RUNNING_SLOTS
     wait_us: Positive = 100.0
-    """Longest wait of action 0."""
+    """Longest simulated wait of action 0."""
     interval_us: NonNegative = 0.0
     """How long a decision stands while a dispatcher launches; 0: every launch is one."""
     futures: bool = True

@@ -187,7 +187,7 @@ class Evolution(ABC):
             vars(self._optimiser).update(state["optimiser"])
 
     def run(self) -> None:
-        """Go on to the end."""
+        """Search on to the end."""
         course = self._course
         population = self._population()
         try:

@@ -91,7 +91,7 @@ class LearningCurve(msgspec.Struct, frozen=True, kw_only=True):
     """Mean costs of hand-written schedulers on the same episodes."""
     validations: list[CurveEntry]
     kept: list[str] = []
-    """Files of the best policy."""
+    """Names of the files of the best policy."""
 
 
 class TrainingResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -73,7 +73,7 @@ class GameEvolution(Evolution):
         keep_game_policy(self._course, self.INFO, self.timesteps, self._mean, **self._told())
 
     def _told(self) -> dict[str, Any]:
-        """What else the file says."""
+        """What else the policy's file says."""
         return {}
 
 

@@ -73,7 +73,7 @@ class RidgeFit:
     pairs: int = 0
 
     def add(self, way: int, terms: Floats, gain: float) -> None:
-        """One more pair."""
+        """Add one more pair of terms and gain."""
         self.products[way] += np.outer(terms, terms)
         self.gains[way] += gain * terms
         self.pairs += 1
@@ -136,7 +136,7 @@ class Rollouts:
         self._first, self._serves = layout.first(Serve.NAME), layout.choices(Serve.NAME)
 
     def run(self) -> None:
-        """Go on to the end."""
+        """Train on to the end."""
         course = self._course
         try:
             while self.timesteps < self._config.timesteps and not course.stopped:

@@ -123,7 +123,7 @@ class GameTraining(CheckedStruct, frozen=True, kw_only=True):
     threads: Count = 1
     """Candidates that play at a time; the result does not depend on it."""
     settings: dict[str, Any] = {}  # noqa: RUF012  # A struct copies its default.
-    """Fields of ``SETTINGS``."""
+    """Hyper-parameters: fields of ``SETTINGS``."""
     imitation: None = None
     validate_every: Count
     validation_seeds: Count

@@ -296,7 +296,7 @@ class Cut:
     window_us: tuple[float, float]
     """Start and end of what is shown: the time axis of every picture."""
     last_us: float
-    """The last moment of work."""
+    """Simulated time of the last moment of work."""
     end_us: float
     """End of the episode: there the jobs of a film that goes on to the last moment of work are counted at its end."""
     frames: int

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 MAX_BARS = 5_000
-"""Bars of a timeline; what starts later is left out."""
+"""Most bars of a timeline; what starts later is left out."""
 BESIDE = 3
-"""Panels in a row at most."""
+"""Most panels in a row."""
 LABEL = 26
-"""Letters in a line of a row's label."""
+"""Most letters in a line of a row's label."""
 _TITLE_PX = 28
 """Height of a chart's title."""
 

@@ -182,7 +182,7 @@ def _axis(axes: Any, letter: str, of: Mapping[str, Any], rows: Mapping[Any, int]
 
 
 def _legend(panels: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """Each label once."""
+    """Lines and labels of the legend, each label once."""
     found: dict[str, Any] = {}
     for axes in panels.values():
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):

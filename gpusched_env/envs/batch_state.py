@@ -172,7 +172,7 @@ class StepScratch(NamedTuple):
     cores: Floats
     """A View's table of CPU cores; empty where no budgets can be set."""
     jobs: Floats
-    """The first jobs of a View."""
+    """The first rows of a View's table of jobs."""
     plan: Floats
     """Working memory of :func:`~gpusched_env.planning.plans.plan_oldest`."""
     future: Floats

@@ -173,7 +173,7 @@ KINDS: dict[str, Any] = {
     "rng_seeds": tuple,
     "actions": tuple | None,
 }
-"""Fields of states."""
+"""Kinds of the fields of states."""
 
 
 def _check_generator(state: Any) -> None:

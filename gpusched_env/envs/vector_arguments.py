@@ -25,7 +25,7 @@ ENVIRONMENTS_A_THREAD = 16
 """Environments that a thread pays for: it steps them in tens of microseconds; sharing out a step takes about ten."""
 
 KNOWN = ("scenario", "scenarios", "reset_mask")
-"""Options of ``reset``."""
+"""Names of the options of ``reset``."""
 
 
 class EpisodeScenarios:

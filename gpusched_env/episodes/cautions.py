@@ -76,7 +76,7 @@ ALIKE = 0.02
 SELDOM = 0.15
 """Share of the time with work of two tenants on the GPU below which they hardly meet."""
 OFTEN = 0.5
-"""Share of that time from which schedulers have enough to decide."""
+"""Share of the time with work of two tenants on the GPU from which schedulers have enough to decide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,11 +76,11 @@ class Model(NamedTuple):
     """Figures of the model."""
 
     horizon_us: float
-    """How far futures go."""
+    """Simulated time that futures go on for (us)."""
     price: float
     """A job that is worth less than this for each microsecond of its time is not kept (weight a microsecond)."""
     scale: float
-    """What a job takes of the machine in the plan of those kept, in multiples of its time."""
+    """What a job takes of the machine in the plan of kept jobs, in multiples of its time."""
     first: float
     """Speed of the job that goes first while others are in service, 0 to 1."""
     others: float

@@ -54,7 +54,7 @@ class KernelKnowledge:
     name: str
     """Name of the function, or of the graph."""
     grid: tuple[int, int, int]
-    """Blocks, by dimension."""
+    """Blocks of the grid, by dimension."""
     block: tuple[int, int, int]
     """Threads of a block, by dimension."""
     registers: int

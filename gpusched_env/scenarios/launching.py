@@ -27,7 +27,7 @@ class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How a window works and what it costs."""
 
     size: Annotated[int, Meta(ge=1, le=1024)] = 32
-    """Launches that have entered it and not left: N. Schedulers see those that wait."""
+    """Launches that the window holds at most, N: entered and not left. Schedulers see those that wait."""
     streams: Annotated[int, Meta(ge=1, le=1024)] = 8
     """Streams of the scheduler's, each with a thread that launches kernels and waits for their ends."""
     depth: Annotated[int, Meta(ge=1, le=1024)] = 1

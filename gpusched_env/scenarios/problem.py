@@ -43,9 +43,8 @@ class Problem:
     kernels: tuple[KernelProfile, ...]
     """True profiles by identity: equal name, grid, block, registers and shared memory of one workload."""
     gaps_us: NDArray[np.float64]
-    """True profiled mean time from a launch's end, by identity, kernels and then graphs, to the start of its tenant's
-    next kernel in the iteration, alone on the GPU (copies between the two leave the SMs idle too); 0 for the last
-    one."""
+    """True profiled mean time from the end of each identity (kernels, then graphs) to the start of its tenant's next
+    kernel in the iteration, alone on the GPU (copies between the two leave the SMs idle too); 0 for the last one."""
     graphs: tuple[GraphProfile, ...]
     """CUDA graphs; their identities follow those of the kernels."""
     streams: tuple[Stream, ...]

@@ -107,13 +107,13 @@ class GraphProfile:
     kernels: int
     """Kernels among its nodes."""
     blocks: int
-    """Thread blocks of all of them."""
+    """Thread blocks of all kernels among its nodes."""
     threads: int
     """Most threads of a block."""
     blocks_per_sm: int
     """Fewest blocks of one of its kernels that an empty SM holds."""
     sms: int
-    """Most SMs that one of them uses on an empty GPU."""
+    """Most SMs that one of its kernels uses on an empty GPU."""
     duration_us: float
     """Profiled duration alone: its longest chain of nodes with the gaps of graphs."""
     issue: float

@@ -70,7 +70,7 @@ class HostOp:
     kind: OpKind
     """A kind of :data:`~gpusched_env.workload.workload.DEVICE_OPS`, a synchronisation, or ``HOST``."""
     host_us: float
-    """Host time before it."""
+    """Host time before the operation."""
     identity: int
     """Row of ``Problem.kernels``, graphs are counted behind them; -1 if it is neither."""
     scale: float
@@ -91,7 +91,7 @@ class HostOp:
     tiles: int = -1
     """The mark of the kernel whose tiles it needs, which is one of ``after``; -1: none."""
     needs: TileNeeds = NEEDS_BY_ROW
-    """What its tiles need of that kernel's."""
+    """What its tiles need of the tiles of that kernel."""
     children: tuple[ChildOp, ...] = ()
     nodes: tuple[NodeOp, ...] = ()
     """Nodes of a graph."""

@@ -22,7 +22,7 @@ class OneThread:
     """
 
     entry: threading.RLock
-    """Held by the thread that is inside; those that share memory share one."""
+    """Lock that the thread inside holds; objects that share memory share one."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = super().__new__(cls)

@@ -90,7 +90,7 @@ class Rate(enum.IntEnum):
     ALONE_US = enum.auto()
     """Profiled turnaround of a job alone."""
     ALONE_J = enum.auto()
-    """Energy of that time at the GPU's full power."""
+    """Energy of a job's time alone at the GPU's full power."""
     HAS_SLO = enum.auto()
     JOBS = enum.auto()
     """Jobs after which it stops; -1: never."""

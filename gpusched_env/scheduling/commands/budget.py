@@ -49,7 +49,7 @@ class SetBudget(AnyCommand):
     events: int = MOST_EVENTS
     """Misses of the last-level cache in a period."""
     always: bool = False
-    """Whether it binds also while no lock counts."""
+    """Whether the budget binds also while no lock counts."""
 
     @classmethod
     def of(cls, *numbers: int) -> SetBudget:
