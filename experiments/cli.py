@@ -127,7 +127,7 @@ class OutputError(GpuschedError):
 
 
 class _StandardOutput(io.FileIO):
-    """Says so of itself."""
+    """Standard output that says of itself if it cannot be written."""
 
     def write(self, data: Any) -> int:
         """

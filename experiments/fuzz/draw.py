@@ -166,7 +166,7 @@ class _Machine:
     spec: GpuSpec
     workloads: dict[str, Workload]
     own: bool = True
-    """Whether these are drawn, not recorded."""
+    """Whether the workloads are drawn, not recorded."""
 
 
 def _machine(dice: Dice) -> _Machine:

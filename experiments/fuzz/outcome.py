@@ -31,7 +31,7 @@ class Outcome:
     moves: list[Move] = field(default_factory=list)
     """What was played, refused ones included."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Commands, kernels, blocks."""
+    """Numbers of commands, kernels and blocks."""
     features: set[str] = field(default_factory=set)
     """What the case contains and what happened in it."""
 

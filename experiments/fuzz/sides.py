@@ -70,7 +70,7 @@ def action_of(act: Act, mask: NDArray[np.bool_]) -> int:
 
 
 class _RandomPlayer:
-    """Weighted random commands."""
+    """A player of weighted random commands."""
 
     def __init__(self, weights: RandomCommands, problem: Problem) -> None:
         self._w = weights

@@ -92,7 +92,7 @@ class TreeShrinker(Generic[C]):
 
     def __init__(self, case: C, play: Callable[[C], Difference | None], *, seconds: float = SECONDS) -> None:
         self.case = case
-        """The simplest so far."""
+        """The simplest case so far."""
         self.difference: Difference | None = None
         """What it shows; ``None`` until :meth:`run`, or if the case shows nothing."""
         self._play = play

@@ -77,7 +77,7 @@ class TunedField:
     ranges: dict[str, Ranges]
     """Ranges of options by scheduler; empty where there is nothing to tune."""
     defaults: dict[str, Mapping[str, Any]]
-    """Options by scheduler."""
+    """Default options of each scheduler."""
     check: Callable[[str], object]
     """Raises InputError if a scheduler's options do not fit."""
     made: Fingerprints
@@ -131,7 +131,7 @@ class Game(Protocol):
 
     @property
     def schedulers(self) -> Registered[Any]:
-        """Hand-written ones."""
+        """The game's hand-written schedulers."""
         ...
 
     @property

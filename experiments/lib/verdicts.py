@@ -43,7 +43,7 @@ class Check:
 
     @property
     def error(self) -> float:
-        """Relative, signed."""
+        """The relative error, signed."""
         return self.simulated / self.recorded - 1.0
 
     @property
@@ -61,13 +61,13 @@ class Target:
     what: str
     low: float
     high: float
-    """``inf``: there is no upper end."""
+    """The upper end of the range; ``inf``: there is none."""
     ours: float
     slack: float = 0.0
     """The distance by which the figure may lie outside the range."""
     note: str = ""
     published: str = NONE
-    """What the paper has there."""
+    """What the paper has in place of our figure."""
 
     @classmethod
     def of_figure(cls, what: str, published: float, ours: float, slack: float = 0.0, note: str = "") -> Target:
@@ -92,7 +92,7 @@ class Compared:
     unit: str
     published: float
     ours: float | None
-    """``None``: nothing that could stand in."""
+    """Our figure; ``None``: there is nothing that could stand in."""
     note: str = ""
 
     @property
@@ -317,7 +317,7 @@ class JudgedResult(DisplayedResult, ABC):
 
     @abstractmethod
     def markdown(self) -> str:
-        """The page."""
+        """The page of the result, Markdown."""
 
     def printed(self) -> Sequence[Table]:
         """The tables for the terminal, the most important last."""
@@ -329,11 +329,11 @@ class JudgedResult(DisplayedResult, ABC):
         return all(check.holds is not False for check in self.checks())
 
     def summary_line(self) -> str:
-        """One line that sums up."""
+        """The line that sums up the result."""
         return f"{'OK' if self.holds else 'FAILED'}: {self.name}: {self.summary()}"
 
     def in_notebook(self) -> Sequence[Table]:
-        """All tables."""
+        """All tables of the result, for a notebook."""
         return self.tables()
 
     def headline(self) -> str:

@@ -79,7 +79,7 @@ def bound_standing(ranking: Ranking, scenario: str, best: str | None = None) -> 
 
 
 def tables(ranking: Ranking) -> list[Table]:
-    """One a scenario."""
+    """The tables of a ranking, one a scenario."""
     return [table(ranking, scenario) for scenario in ranking.variants]
 
 

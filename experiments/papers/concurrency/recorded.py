@@ -288,7 +288,7 @@ class RecordedClaim:
 
     text: str
     task: str
-    """``inference`` or ``training``."""
+    """The task that it is about, ``inference`` or ``training``."""
     lower: str
     higher: str
     spread: bool = False

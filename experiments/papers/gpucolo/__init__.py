@@ -124,7 +124,7 @@ class Paper(Reproduction):
 
     @property
     def knobs(self) -> list[dict[str, Any]]:
-        """Fig. 4."""
+        """The knobs of Fig. 4."""
         rows = []
         for row, (name, (*published, _, _)) in enumerate(FIG4.items()):
             before, after = (self.runs[cell] for cell in KNOBS[2 * row : 2 * row + 2])

@@ -139,7 +139,7 @@ class FormPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_f
     reads: tuple[str, ...] = READS
 
     def summary(self) -> str:
-        """One line about it."""
+        """A line about the rule."""
         return self.told(f"a rule of forms of {len(self.terms)} terms")
 
 
@@ -190,5 +190,5 @@ class LearnedForms(FormsByRule):
         super().__init__(weights["value"])
 
     def describe(self) -> str:
-        """One line about it."""
+        """A line about the scheduler."""
         return self.info.summary()

@@ -150,7 +150,7 @@ class HostedForms(OneThread, ABC):
         self._form_over(self.now_ps)
 
     def _maybe_next_level(self) -> None:
-        """The same where a bulk-synchronous form goes on."""
+        """Maybe nothing runs, and nothing is on the way: then a bulk-synchronous form goes on to the next level."""
         if not self._sums["flying"] and all(host.rests for host in self._hosts):
             self._all_read(self.now_ps + self.machine.sync_ps + self.machine.copy_ps)
 
