@@ -112,7 +112,7 @@ class Case(Stored, frozen=True, kw_only=True):
     """Relative deviations of work between the blocks of a kernel, of one kernel of the problem after the other, counted
     round; recordings have none."""
     capture: Capture | None = None
-    """What is launched between two synchronisations is captured into a graph."""
+    """Costs of capture, where what is launched between two synchronisations becomes a graph; ``None``: it does not."""
     task_us: Annotated[float, Meta(ge=0)] | None = None
     """Time to take a block from the queue, where kernels run as persistent threads; ``None``: they do not."""
     masks: tuple[Sms | None, ...] = ()

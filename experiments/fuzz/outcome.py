@@ -1,4 +1,4 @@
-"""What came of one case."""
+"""The outcome of one case, and the features of cases."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Outcome:
 
     difference: Difference | None = None
     moves: list[Move] = field(default_factory=list)
-    """What was played, refused ones included."""
+    """The moves that were played, refused ones included."""
     counts: Counter[str] = field(default_factory=Counter)
     """Numbers of commands, kernels and blocks."""
     features: set[str] = field(default_factory=set)

@@ -139,7 +139,7 @@ class Interference(JudgedResult):
         ]  # fmt: skip
 
     def summary(self) -> str:
-        """What comes out, in half a line."""
+        """The result in half a line."""
         worst = max(self.checks(), key=lambda check: check.ours)
         return f"speeds side by side are off by {worst.ours:.1%} or less in the median of each group"
 

@@ -186,7 +186,7 @@ class TimeSliced:
 
 
 SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}
-"""Which scheduler is a recorded mode of sharing."""
+"""The scheduler for each recorded mode of sharing."""
 HORIZON_US, ITERATIONS = 150_000.0, 5
 """Networks are simulated this long, or for so many iterations of the longest."""
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -202,7 +202,7 @@ class GraphPairs:
     """The recorded mode of sharing, one of :data:`SCHEDULERS`."""
     gpu: str = RECORDED_ON
     horizon_us: float | None = None
-    """How long to simulate; by default :data:`HORIZON_US` or more."""
+    """Simulated time; by default :data:`HORIZON_US` or more."""
     own: Shared[Mapping[str, Workload]] | None = field(default=None, repr=False)
     """Workloads that come before shipped ones of the same name."""
 

@@ -24,7 +24,7 @@ NOTE_ON_TARGETS = "*Holds within* is a criterion of our own."
 
 
 class Judged(Protocol):
-    """What is right or wrong."""
+    """Something that is right or wrong."""
 
     @property
     def holds(self) -> bool | None:
@@ -270,7 +270,7 @@ class Simulation(Protocol):
     """One simulation: hashable, and can be sent to another process."""
 
     def run(self, device: str) -> Any:
-        """What it finds; ``device`` simulates the kernels."""
+        """The figures of the cell; ``device`` simulates the kernels."""
         ...
 
 
@@ -280,7 +280,7 @@ def run_cells(
     workers: int | None = None,
     on_progress: Progress | None = None,
 ) -> dict[Any, Any]:
-    """What every cell finds, by cell; in worker processes (default: one a CPU core)."""
+    """The figures of every cell, by cell; in worker processes (default: one a CPU core)."""
     return dict(zip(cells, run_all(_Simulate(device), cells, workers, on_progress), strict=True))
 
 
@@ -301,11 +301,11 @@ class JudgedResult(DisplayedResult, ABC):
 
     @abstractmethod
     def checks(self) -> Sequence[Judged]:
-        """What the exit status depends on."""
+        """The checks that the exit status depends on."""
 
     @abstractmethod
     def summary(self) -> str:
-        """What comes out, in half a line."""
+        """The result in half a line."""
 
     @abstractmethod
     def tables(self) -> Sequence[Table]:

@@ -276,7 +276,7 @@ def _in_columns(table: Table) -> Table:
 
 
 def _reasons(live: Live, scenario: str) -> Table:
-    """Who was left out, and why."""
+    """The table of schedulers that were left out, and why."""
     rows = [[name, why.removeprefix(f"{scenario}: ")] for name, why in live.left_out.get(scenario, {}).items()]
     return Table("", ["scheduler", "left out"], rows)
 

@@ -50,7 +50,7 @@ class Burst(Measurement, tag="burst", frozen=True, kw_only=True):
     child_blocks: int
     child_threads: int
     spin_us: float
-    """Which the threads of a child wait before they end."""
+    """Time that the threads of a child wait before they end."""
     children: int
     call_us: float
     """A call of all lanes: median over warps and rounds."""

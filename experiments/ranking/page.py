@@ -113,7 +113,7 @@ def all_tables(rankings: Sequence[Ranking]) -> str:
 
 
 def all_episodes(rankings: Sequence[Ranking]) -> list[str]:
-    """Which episodes each of these tables is about."""
+    """Texts on which episodes each of the rankings' tables is about."""
     return [
         f"{name}, {workloads_of(ranking)}: {episodes_of(ranking, name)}"
         for ranking in rankings

@@ -218,7 +218,7 @@ class Notes:
 EXPENSIVE: Final = ("hindsight", "offline-best", "offline-search", "plan", "cusync-search")
 """Schedulers that simulate or search before they decide."""
 DEAR_SHARE: Final = 0.05
-"""How often one of them is in a sample, in relation to others."""
+"""Weight of such a scheduler's episodes in a sample, in relation to others'."""
 
 
 @dataclass(kw_only=True)

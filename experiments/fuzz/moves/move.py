@@ -95,7 +95,7 @@ class CommandMove(AnyMove, frozen=True, kw_only=True):
     ANY_CHANCE: ClassVar[float] = 0.2
     """Chance that a move, where it is on offer, is what is often not legal, before :attr:`ANY_SHARE` decides."""
     ANY_SHARE: ClassVar[int] = 0
-    """How often it is what is often not legal, or not offered, beside others with a share; 0: by its chance."""
+    """How often a move is what is often not legal, or not offered, beside others with a share; 0: by its chance."""
 
     @classmethod
     def of(cls, command: Any, view: View, own: Sequence[int]) -> Self:

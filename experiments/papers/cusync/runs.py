@@ -233,7 +233,7 @@ class _Part:
     schemes: tuple[Scheme, ...]
     layers: int = 1
     besides_us: float = 0.0
-    """What no scheme makes shorter."""
+    """Time that no scheme makes shorter."""
 
     def measured_us(self) -> tuple[float, float]:
         """Times in stream order, and by the best scheme."""

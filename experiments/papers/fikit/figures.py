@@ -69,13 +69,13 @@ class Claimed:
     published: str
     """What the paper says; empty where a criterion is our own."""
     criterion: str
-    """When it comes out."""
+    """The criterion by which the claim comes out."""
     setting: str
     services: int
     """Number of low-priority services."""
     ours: JudgedClaim
     control: str
-    """What is switched off."""
+    """What is switched off in the control."""
     without: JudgedClaim
 
     @property

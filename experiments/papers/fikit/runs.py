@@ -91,7 +91,7 @@ NEVER_US = 1e9
 
 
 class SharingMode(NamedTuple):
-    """Where FIKIT is judged, and its mechanisms switched off there, one at a time: modes."""
+    """The setting in which FIKIT is judged, and its mechanisms switched off there, one at a time: modes."""
 
     gpu: str
     fikit: str

@@ -238,7 +238,7 @@ def _target(what: str, published: float, ours: float, within: float = 0.0) -> Ta
 
 
 def _all(what: str, count: int, ours: int) -> Target:
-    """How many of a number of things are as they should be."""
+    """The target that all of a number of things are as they should be."""
     return Target(what, count, count, ours)
 
 

@@ -308,4 +308,4 @@ class AskingDevice(OneThread, ABC):
 
     @abstractmethod
     def _deadlock(self) -> str:
-        """What waits for what."""
+        """A sentence on what waits for what."""

@@ -139,7 +139,7 @@ class BlockGpu:
 
     @property
     def timeline(self) -> Timeline:
-        """What has happened on it."""
+        """What has happened on the GPU."""
         return self._device.timeline
 
     @property
@@ -167,7 +167,7 @@ class BlockGpu:
         return new
 
     def view(self) -> View:
-        """What its scheduler would see now."""
+        """The view that the GPU's scheduler would have now."""
         return self._device.view()
 
     def _decide(self, view: View | None) -> None:

@@ -284,7 +284,7 @@ class TaskProblem:
 
     @property
     def first_tasks(self) -> int:
-        """How many there are at the beginning, on all GPUs."""
+        """Number of tasks at the beginning, on all GPUs."""
         return 1 if self.kind == BFS else len(self.graph.degree)
 
     def initial(self) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:

@@ -134,4 +134,4 @@ class Queues:
     handing_out: deque[LaunchedGrid] = field(default_factory=deque)
     """Grids in hardware queues with blocks that were not on an SM yet, in order."""
     ready_ps: int = 0
-    """When the last of them is, or was, ready."""
+    """The time at which the last grid that got a hardware queue is, or was, ready."""

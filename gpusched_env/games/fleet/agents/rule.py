@@ -74,7 +74,7 @@ class PlaceTerm(enum.IntEnum):
     UNLIKE = enum.auto()
     """The difference of the shares of utilisation and memory."""
     SLEEPS = enum.auto()
-    """What that is above 1 if training does not sleep, at most 1."""
+    """What the worst latency over SLO is above 1 if training does not sleep, at most 1."""
     RATIO = enum.auto()
     """``x / (1 + x)`` of the worst latency over SLO in the last report."""
     OLDEST = enum.auto()

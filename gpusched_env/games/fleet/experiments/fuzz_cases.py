@@ -30,7 +30,7 @@ class GpusOfAKind(Stored, frozen=True, kw_only=True):
     memory_gb: Positive = 16.0
     speed: Positive = 1.0
     spec: str = "v100-sxm"
-    """Which is simulated, where GPUs are block by block."""
+    """Name of the GPU that is simulated, where GPUs are block by block."""
 
 
 class FleetJob(Stored, frozen=True, kw_only=True):

@@ -249,7 +249,7 @@ class _FleetDuel:
         self._hold(expected.state)
 
     def _hold(self, state: FleetState, run: FleetRun | None = None) -> None:
-        """What is true of every fleet."""
+        """Check what is true of every fleet."""
         there = {gpu: state.slots[gpu, : state.count[gpu]].tolist() for gpu in range(len(state.count))}
         placed = [job for jobs in there.values() for job in jobs]
         self._true("a job is on one GPU at most", len(placed) == len(set(placed)))

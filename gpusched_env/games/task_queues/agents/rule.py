@@ -86,7 +86,7 @@ def _terms_of(form: Form) -> list[float]:
 OF_FORMS: Final = np.array([_terms_of(form) for form in FORMS], np.float32)
 """Terms of all forms on offer, shape ``(actions, FormTerm)``."""
 PLAIN: Final = np.array([form.threshold == 0 for form in FORMS])
-"""Which of them are for all applications; the others are for searches."""
+"""Whether each form is for all applications; the others are for searches."""
 USUAL: Final = tuple(FORMS.index(BEST_FORM_OF_APPLICATION[application]) for application in KINDS)
 """The usual form of each application, by application."""
 FINISH: Final = FORMS.index(ENDING_FORM)

@@ -104,7 +104,7 @@ class TaskHost:
     ps_per_edge: float
     memory_free_ps: int = 0
     read_ps: int = FOREVER
-    """When its next copy of the queue's end is taken."""
+    """The time at which the host takes its next copy of the queue's end."""
     active: int = 0
     threshold: int = 0
     empty: int = 0
