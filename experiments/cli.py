@@ -127,7 +127,7 @@ class OutputError(GpuschedError):
 
 
 class _StandardOutput(io.FileIO):
-    """Says so of itself."""
+    """Standard output that says of itself if it cannot be written."""
 
     def write(self, data: Any) -> int:
         """
@@ -155,7 +155,7 @@ def _output(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def _discard_output() -> None:
-    """What is still to be flushed must not complain either."""
+    """Send what is still to be flushed nowhere, so that it does not complain either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -77,7 +77,7 @@ class ComparedRuns:
     started: datetime
     wall_s: float
     command: str
-    """How it was called, for the record."""
+    """The command that made the comparison, for the record."""
     window_us: tuple[float, float] | None = None
     """The stretch of the first seed that was also run at block detail."""
     block_runs: dict[str, Run] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class ComparedRuns:
     """Files of workloads that do not come with the package, as they were when the comparison ran."""
     versions: dict[str, str] = field(default_factory=versions)
     platform: str = field(default_factory=platform.platform)
-    """What it ran with and on."""
+    """The platform that the comparison ran on; ``versions`` are what it ran with."""
     named: frozenset[str] = frozenset()
     """Schedulers that their names stand for, which classes and objects have not."""
     made: Fingerprints | None = None

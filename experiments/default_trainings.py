@@ -37,7 +37,7 @@ GRACE_S = 10.0
 
 
 class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
-    """One environment's."""
+    """The training of one environment."""
 
     name: str
     algorithm: str
@@ -46,7 +46,7 @@ class DefaultTraining(msgspec.Struct, frozen=True, kw_only=True):
     cost: float
     """Mean of the reference over the validation episodes."""
     best: float
-    """The same of the best policy so far."""
+    """Mean of the best policy so far over the validation episodes."""
     best_after: int
     """Decisions of the training up to its best policy."""
     decisions: int

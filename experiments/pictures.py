@@ -31,7 +31,7 @@ class Shot:
 GPU = "gpu"
 """The film on top of the README."""
 SHOWN = "MultiTenantSaturated"
-"""What it shows."""
+"""Scenario of the film on top of the README."""
 LONG = Shot("orion", 13.0, frames=110)
 SERVING = Shot("moore", 60.0, from_ms=40.0)
 BESIDE = Shot("orion", 10.0)

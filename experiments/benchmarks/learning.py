@@ -42,7 +42,7 @@ class NullVecEnv(VecEnvWrapper):
         return self._step[0]
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Nothing to do."""
+        """Take the actions of a step; there is nothing to do."""
 
     def step_wait(self) -> VecEnvStepReturn:
         observations, rewards, dones = self._step

@@ -77,7 +77,7 @@ class BenchmarkSizes:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure, and what it should be."""
+    """A figure of the benchmarks, and what it should be."""
 
     what: str
     value: float

@@ -53,7 +53,7 @@ class Sample:
     """One kernel alone, with its measured duration."""
 
     source: str
-    """:data:`WAVES` or :data:`KERNELS`."""
+    """Set of the sample, :data:`WAVES` or :data:`KERNELS`."""
     family: str
     """Samples of one family are one kernel with different grids: their errors are not independent."""
     kernel: SyntheticKernel

@@ -1,4 +1,4 @@
-"""``gpusched compare --sweep``."""
+"""The command ``gpusched compare --sweep``."""
 
 from __future__ import annotations
 

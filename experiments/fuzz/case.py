@@ -48,7 +48,7 @@ class RandomCommands(Stored, frozen=True, kw_only=True, tag="random-commands", t
     bounded: Share = 0.4
     """Share of waits with a limit, where something runs."""
     wait_us: float = 20.0
-    """Typical limit."""
+    """Typical limit of a wait."""
 
 
 class Baseline(Stored, frozen=True, kw_only=True, tag="baseline", tag_field="kind"):
@@ -71,7 +71,7 @@ class RandomActions(Stored, frozen=True, kw_only=True, tag="random-actions", tag
 
 
 class Script(Stored, frozen=True, kw_only=True, tag="script", tag_field="kind"):
-    """Given moves, then always the same."""
+    """A player that makes given moves, then always the same one."""
 
     moves: tuple[Move, ...] = ()
     then: Literal["wait", "launch"] = "wait"
@@ -101,7 +101,7 @@ class SnapshotPlan(Stored, frozen=True, kw_only=True):
 
 
 class Case(Stored, frozen=True, kw_only=True):
-    """One episode."""
+    """A case: one episode, and how it is played."""
 
     scenario: Scenario
     gpu: GpuSpec | None = None
@@ -112,9 +112,9 @@ class Case(Stored, frozen=True, kw_only=True):
     """Relative deviations of work between the blocks of a kernel, of one kernel of the problem after the other, counted
     round; recordings have none."""
     capture: Capture | None = None
-    """What is launched between two synchronisations is captured into a graph."""
+    """Costs of capture, where what is launched between two synchronisations becomes a graph; ``None``: it does not."""
     task_us: Annotated[float, Meta(ge=0)] | None = None
-    """Kernels run as tasks of one that stays."""
+    """Time to take a block from the queue, where kernels run as persistent threads; ``None``: they do not."""
     masks: tuple[Sms | None, ...] = ()
     """SMs of streams of the scheduler's own, instead of those that the scenario has; ``None``: its tenant's."""
     seed: int = 0
@@ -123,7 +123,7 @@ class Case(Stored, frozen=True, kw_only=True):
     env: EnvOptions | None = None
     record: Detail = "jobs"
     most_commands: Annotated[int, Meta(ge=0)] = 3000
-    """The episode is left after this many."""
+    """Commands after which the episode is left."""
     before: Annotated[int, Meta(ge=0)] = 0
     """Commands of another episode that the devices run first and leave unfinished."""
     snapshot: SnapshotPlan | None = None

@@ -70,7 +70,7 @@ class Duel(Protocol):
 
     @property
     def outcome(self) -> Outcome:
-        """What is known so far."""
+        """What is known so far of the case."""
         ...
 
     def run(self) -> None:

@@ -158,7 +158,7 @@ def draw_case(seed: int, episode: int) -> Case:
 
 @dataclass(frozen=True)
 class _Machine:
-    """What a case runs on, and what there is to run."""
+    """The machine that a case runs on, and what there is to run."""
 
     name: str
     gpu: GpuSpec | None
@@ -166,7 +166,7 @@ class _Machine:
     spec: GpuSpec
     workloads: dict[str, Workload]
     own: bool = True
-    """Whether these are drawn, not recorded."""
+    """Whether the workloads are drawn, not recorded."""
 
 
 def _machine(dice: Dice) -> _Machine:
@@ -206,7 +206,7 @@ def _scenario(
 
 
 def _tile_commands(drawn: _Machine) -> tuple[CommandName, ...]:
-    """What is offered where kernels need the tiles of others."""
+    """Commands that are offered where kernels need the tiles of others."""
     workloads = drawn.workloads.values()
     needed = any(op.tiles >= 0 for workload in workloads for variant in workload.variants for op in variant.all_ops)
     return tuple(move.NAME for move in moves_of("tiles")) if needed else ()

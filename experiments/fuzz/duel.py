@@ -47,7 +47,7 @@ class _Duel:
         self.comparison = DuelComparison()
         self.outcome = Outcome(features=case_features(case, self.problem))
         self.taken: list[Any] = []
-        """Commands that were legal, or actions."""
+        """Commands or actions so far that were legal."""
         self.saved = False
         self.consumers: set[int] = set()
         """Launches whose tiles were synchronised with their producers'."""

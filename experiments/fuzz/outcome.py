@@ -1,4 +1,4 @@
-"""What came of one case."""
+"""The outcome of one case, and the features of cases."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Outcome:
 
     difference: Difference | None = None
     moves: list[Move] = field(default_factory=list)
-    """What was played, refused ones included."""
+    """The moves that were played, refused ones included."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Commands, kernels, blocks."""
+    """Numbers of commands, kernels and blocks."""
     features: set[str] = field(default_factory=set)
     """What the case contains and what happened in it."""
 

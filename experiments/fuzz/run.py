@@ -47,7 +47,7 @@ KERNELS: Final = Fuzzing(new_device, draw_case, play, Shrinker, KernelCounterexa
 
 @dataclass
 class FuzzTally:
-    """Sums over episodes."""
+    """Sums over the episodes of a run."""
 
     device: DeviceSource
     """The device under test."""
@@ -57,7 +57,7 @@ class FuzzTally:
     episodes: int = 0
     """Episodes that have finished."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Commands, kernels, blocks."""
+    """Numbers of commands, kernels and blocks."""
     features: Counter[str] = field(default_factory=Counter)
     """Episodes with each feature."""
     differences: dict[int, Difference] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class FuzzTally:
         return list(first.values())
 
     def summary(self) -> str:
-        """One line."""
+        """The tally in one line."""
         verdict = f"{len(self.differences)} with a difference" if self.differences else "no difference"
         who = f"{name_of(self.device)} against {name_of(self.against)}, seed {self.seed}"
         return f"{who}: {self.episodes} episodes, {verdict}; {self.wall_s:.1f} s"

@@ -38,7 +38,7 @@ LISTS = (
     r"player/moves|scenario/tenants|masks"
     r"|workloads/[^/]*/(variants(/\d+/(ops|threads(/\d+)?))?|iteration_us|graphs/\d+|kernels/\d+/forms)"
 )
-"""Lists that are worth shortening."""
+"""Lists in a case that are worth shortening."""
 OPTIONAL = r"(?!player|env|most_commands|gpu|capture/).*[^/\d]+"
 """Fields that may have a default; those left out are simplified in a way of their own, or their default is not
 simpler."""

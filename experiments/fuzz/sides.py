@@ -37,7 +37,7 @@ class ShownStep:
     over: bool
     """Whether the episode is; otherwise a move is due."""
     told: dict[str, Any] = field(default_factory=dict)
-    """What an environment gives besides, by name."""
+    """What an environment gives besides its view, by name."""
     mask: NDArray[np.bool_] | None = None
     """Legal actions of an environment; ``None``: commands are due."""
     launches: int = 0
@@ -70,7 +70,7 @@ def action_of(act: Act, mask: NDArray[np.bool_]) -> int:
 
 
 class _RandomPlayer:
-    """Weighted random commands."""
+    """A player of weighted random commands."""
 
     def __init__(self, weights: RandomCommands, problem: Problem) -> None:
         self._w = weights

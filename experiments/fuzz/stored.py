@@ -25,7 +25,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Difference(Stored, frozen=True, kw_only=True):
-    """Where two devices were first seen to differ."""
+    """The place where two devices were first seen to differ."""
 
     kind: str
     """What was compared: ``time``, ``view``, ``costs``, ``timeline``, ..."""
@@ -92,9 +92,9 @@ class TreeShrinker(Generic[C]):
 
     def __init__(self, case: C, play: Callable[[C], Difference | None], *, seconds: float = SECONDS) -> None:
         self.case = case
-        """The simplest so far."""
+        """The simplest case so far."""
         self.difference: Difference | None = None
-        """What it shows; ``None`` until :meth:`run`, or if the case shows nothing."""
+        """The difference that the case shows; ``None`` until :meth:`run`, or if it shows none."""
         self._play = play
         self._seconds = seconds
         self._ends = 0.0
@@ -139,7 +139,7 @@ class TreeShrinker(Generic[C]):
         return True
 
     def _value(self, path: TreePath) -> Any:
-        """What stands there; :data:`DEFAULTED` if it, or what it was a part of, was left out."""
+        """The value at ``path``; :data:`DEFAULTED` if it, or what it was a part of, was left out."""
         try:
             return get(self._tree, path)
         except (KeyError, IndexError, TypeError):  # TypeError: a part of null.

@@ -209,7 +209,7 @@ def throttled(dice: Dice, case: Case, kernel_us: float) -> Case:
 RESHAPED = 0.15
 """Share of cases whose kernels have forms, of those whose kernels need no tiles."""
 RESHAPED_TILES = 0.5
-"""The same of others."""
+"""Share of cases whose kernels have forms, of those whose kernels need tiles."""
 
 
 def reshaped(dice: Dice, case: Case) -> Case:

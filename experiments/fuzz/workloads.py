@@ -144,7 +144,7 @@ class _Programs:
     """Share of kernels with children."""
     graphs: int = 0
     events: int = 0
-    """Recorded so far in this variant."""
+    """Events recorded so far in this variant."""
     producers: dict[int, int] = field(default_factory=dict)
     """Events right behind a kernel, and its row."""
 
@@ -318,7 +318,7 @@ class WorkloadSize(NamedTuple):
     job_us: float
     """About how long the job takes."""
     kernel_us: float
-    """About how long it takes, by kernel."""
+    """About how long a kernel takes."""
     blocks: float
     """Blocks of a kernel, on average."""
     waves: int

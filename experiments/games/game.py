@@ -55,7 +55,7 @@ class RankingTerms:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedField:
-    """Who is ranked and on what."""
+    """Schedulers that are ranked, and what they are ranked on."""
 
     schedulers: list[str]
     grid: GameGrid
@@ -69,7 +69,7 @@ class RankedField:
 
 @dataclass(frozen=True, kw_only=True)
 class TunedField:
-    """Whose options are searched, and on what."""
+    """Schedulers whose options are searched, and what they are searched on."""
 
     grid: GameGrid
     seeds: list[int]
@@ -77,7 +77,7 @@ class TunedField:
     ranges: dict[str, Ranges]
     """Ranges of options by scheduler; empty where there is nothing to tune."""
     defaults: dict[str, Mapping[str, Any]]
-    """Options by scheduler."""
+    """Default options of each scheduler."""
     check: Callable[[str], object]
     """Raises InputError if a scheduler's options do not fit."""
     made: Fingerprints
@@ -90,7 +90,7 @@ class GameValidation:
 
     seeds: list[int]
     problems: list[str]
-    """What is played with these seeds, described: equal if the episodes are."""
+    """Descriptions of what is played with these seeds: equal if the episodes are."""
     episodes: int
     """Number of episodes of each scheduler."""
     costs: Callable[[list[str], Progress], dict[str, list[float]]]
@@ -111,7 +111,7 @@ class Game(Protocol):
 
     @property
     def kind(self) -> str:
-        """What its schedulers are of: ``child launches``."""
+        """What the game's schedulers are schedulers of: ``child launches``."""
         ...
 
     @property
@@ -121,7 +121,7 @@ class Game(Protocol):
 
     @property
     def algorithm(self) -> str:
-        """What trainings use unless told otherwise."""
+        """The algorithm of trainings, unless told otherwise."""
         ...
 
     @property
@@ -131,7 +131,7 @@ class Game(Protocol):
 
     @property
     def schedulers(self) -> Registered[Any]:
-        """Hand-written ones."""
+        """The game's hand-written schedulers."""
         ...
 
     @property

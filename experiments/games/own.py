@@ -85,7 +85,7 @@ class OwnGame(ABC):
     title: ClassVar[str]
     """The title of the page of its schedulers."""
     about: ClassVar[str]
-    """What they decide."""
+    """What the game's schedulers decide."""
     plain_gpu: ClassVar[str]
     algorithm: ClassVar[str] = "cma-es"
     unseen: ClassVar[Workloads] = "own"

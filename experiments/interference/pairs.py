@@ -44,7 +44,7 @@ FITTED_ON: Final = (RECORDED_ON, "a100-sxm", "rtx-3090")
 UNSEEN_ON: Final = (*FITTED_ON, "v100-sxm")
 """GPUs of the pairs of fitted networks, and of unseen ones. Networks are carried over to all but the first."""
 JOBS = 100_000
-"""More than any network does in that time."""
+"""Jobs of a network: more than any does in that time."""
 
 
 def fitted_networks() -> list[str]:

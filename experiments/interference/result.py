@@ -38,7 +38,7 @@ from gpusched_env.planning.interference import Floats
 
 MOST_SIMULATED: Final = 0.08
 MOST_RECORDED: Final = 0.10
-"""Median errors that hold."""
+"""Largest median errors that hold: of simulated and of recorded pairs."""
 EXTREMES: Final = 3
 """Pairs at each end."""
 
@@ -50,9 +50,9 @@ class GroupErrors:
     group: str
     number: int
     urgent: float
-    """Median, of the job that goes first."""
+    """Median error of the job that goes first."""
     behind: float
-    """Median, of the others."""
+    """Median error of the other jobs."""
     both: float
     p90: float
     naive: float
@@ -139,7 +139,7 @@ class Interference(JudgedResult):
         ]  # fmt: skip
 
     def summary(self) -> str:
-        """What comes out, in half a line."""
+        """The result in half a line."""
         worst = max(self.checks(), key=lambda check: check.ours)
         return f"speeds side by side are off by {worst.ours:.1%} or less in the median of each group"
 
@@ -203,5 +203,5 @@ class Interference(JudgedResult):
         }
 
     def markdown(self) -> str:
-        """The page."""
+        """The page of the result, Markdown."""
         return page("interference.md.j2", result=self, unseen=UNSEEN, fitted=fitted_networks())

@@ -39,7 +39,7 @@ class FigureSpec:
 
     @property
     def heading(self) -> str:
-        """Label with its unit."""
+        """Label of the figure with its unit."""
         return f"{self.label} {self.unit}" if self.unit else self.label
 
 

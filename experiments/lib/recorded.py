@@ -92,7 +92,7 @@ class RequestFigures:
     requests: int = 0
     """Completed ones, the first (cold) one left out."""
     turnaround_us: float = math.nan
-    """Mean over them."""
+    """Mean turnaround of the completed requests."""
     turnaround_p99_us: float = math.nan
     variation: float = math.nan
     """Standard deviation of the turnarounds over their mean."""
@@ -186,7 +186,7 @@ class TimeSliced:
 
 
 SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}
-"""Which scheduler is a recorded mode of sharing."""
+"""The scheduler for each recorded mode of sharing."""
 HORIZON_US, ITERATIONS = 150_000.0, 5
 """Networks are simulated this long, or for so many iterations of the longest."""
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -202,9 +202,9 @@ class GraphPairs:
     """The recorded mode of sharing, one of :data:`SCHEDULERS`."""
     gpu: str = RECORDED_ON
     horizon_us: float | None = None
-    """How long to simulate; by default :data:`HORIZON_US` or more."""
+    """Simulated time; by default :data:`HORIZON_US` or more."""
     own: Shared[Mapping[str, Workload]] | None = field(default=None, repr=False)
-    """Workloads that come before the shipped ones."""
+    """Workloads that come before shipped ones of the same name."""
 
     def run(self, device: str) -> list[float]:
         """Median turnaround of each (us)."""
@@ -239,7 +239,7 @@ class GraphPair(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field
         return self.fg_p50_us / self.fg_solo_us, self.bg_p50_us / self.bg_solo_us
 
     def simulated(self, runs: Mapping[GraphPairs, list[float]], **where: Any) -> tuple[float, float]:
-        """The same of ``runs``, which have the pair's :meth:`cells`."""
+        """The slowdowns by simulated ``runs``, which have the pair's :meth:`cells`."""
         (fg_us, bg_us), (fg_alone_us,), (bg_alone_us,) = (runs[cell] for cell in self.cells(**where))
         return fg_us / fg_alone_us, bg_us / bg_alone_us
 
@@ -260,6 +260,6 @@ def graph_cells(pairs: Sequence[GraphPair], **where: Any) -> list[GraphPairs]:
 
 
 def recorded_pairs() -> list[GraphPair]:
-    """All that were recorded on an H100."""
+    """All pairs that were recorded on an H100."""
     rows = measurements("model_pairs.jsonl")
     return [msgspec.convert(row, GraphPair) for row in rows if row["what"] == "pair"]

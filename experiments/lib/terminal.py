@@ -113,7 +113,7 @@ class DisplayedResult:
     __slots__ = ()
 
     def headline(self) -> str:
-        """What it is, in a line."""
+        """What the result is, in a line."""
         raise NotImplementedError
 
     def printed(self) -> Sequence[Table]:

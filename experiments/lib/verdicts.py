@@ -24,7 +24,7 @@ NOTE_ON_TARGETS = "*Holds within* is a criterion of our own."
 
 
 class Judged(Protocol):
-    """What is right or wrong."""
+    """Something that is right or wrong."""
 
     @property
     def holds(self) -> bool | None:
@@ -43,7 +43,7 @@ class Check:
 
     @property
     def error(self) -> float:
-        """Relative, signed."""
+        """The relative error, signed."""
         return self.simulated / self.recorded - 1.0
 
     @property
@@ -61,13 +61,13 @@ class Target:
     what: str
     low: float
     high: float
-    """``inf``: there is no upper end."""
+    """The upper end of the range; ``inf``: there is none."""
     ours: float
     slack: float = 0.0
     """The distance by which the figure may lie outside the range."""
     note: str = ""
     published: str = NONE
-    """What the paper has there."""
+    """What the paper has in place of our figure."""
 
     @classmethod
     def of_figure(cls, what: str, published: float, ours: float, slack: float = 0.0, note: str = "") -> Target:
@@ -92,7 +92,7 @@ class Compared:
     unit: str
     published: float
     ours: float | None
-    """``None``: nothing that could stand in."""
+    """Our figure; ``None``: there is nothing that could stand in."""
     note: str = ""
 
     @property
@@ -270,7 +270,7 @@ class Simulation(Protocol):
     """One simulation: hashable, and can be sent to another process."""
 
     def run(self, device: str) -> Any:
-        """What it finds; ``device`` simulates the kernels."""
+        """The figures of the cell; ``device`` simulates the kernels."""
         ...
 
 
@@ -280,7 +280,7 @@ def run_cells(
     workers: int | None = None,
     on_progress: Progress | None = None,
 ) -> dict[Any, Any]:
-    """What every cell finds, by cell; in worker processes (default: one a CPU core)."""
+    """The figures of every cell, by cell; in worker processes (default: one a CPU core)."""
     return dict(zip(cells, run_all(_Simulate(device), cells, workers, on_progress), strict=True))
 
 
@@ -301,11 +301,11 @@ class JudgedResult(DisplayedResult, ABC):
 
     @abstractmethod
     def checks(self) -> Sequence[Judged]:
-        """What the exit status depends on."""
+        """The checks that the exit status depends on."""
 
     @abstractmethod
     def summary(self) -> str:
-        """What comes out, in half a line."""
+        """The result in half a line."""
 
     @abstractmethod
     def tables(self) -> Sequence[Table]:
@@ -317,7 +317,7 @@ class JudgedResult(DisplayedResult, ABC):
 
     @abstractmethod
     def markdown(self) -> str:
-        """The page."""
+        """The page of the result, Markdown."""
 
     def printed(self) -> Sequence[Table]:
         """The tables for the terminal, the most important last."""
@@ -329,11 +329,11 @@ class JudgedResult(DisplayedResult, ABC):
         return all(check.holds is not False for check in self.checks())
 
     def summary_line(self) -> str:
-        """One line that sums up."""
+        """The line that sums up the result."""
         return f"{'OK' if self.holds else 'FAILED'}: {self.name}: {self.summary()}"
 
     def in_notebook(self) -> Sequence[Table]:
-        """All tables."""
+        """All tables of the result, for a notebook."""
         return self.tables()
 
     def headline(self) -> str:

@@ -94,7 +94,7 @@ def _table(live: Live, scenario: str) -> Table:
 
 
 def _left_out(live: Live, scenario: str) -> str:
-    """Who was, by reason."""
+    """Schedulers that were left out, by reason."""
     reasons: dict[str, list[str]] = {}
     for scheduler, why in live.left_out.get(scenario, {}).items():
         reasons.setdefault(why.removeprefix(f"{scenario}: "), []).append(scheduler)
@@ -276,7 +276,7 @@ def _in_columns(table: Table) -> Table:
 
 
 def _reasons(live: Live, scenario: str) -> Table:
-    """Who was left out, and why."""
+    """The table of schedulers that were left out, and why."""
     rows = [[name, why.removeprefix(f"{scenario}: ")] for name, why in live.left_out.get(scenario, {}).items()]
     return Table("", ["scheduler", "left out"], rows)
 

@@ -135,7 +135,7 @@ class Live(msgspec.Struct, kw_only=True):
         return ", ".join([scenario, *whole, *library])
 
     def of(self, scenario: str) -> dict[str, list[LiveEpisode]]:
-        """Episodes by scheduler."""
+        """Episodes of a scenario by scheduler."""
         found: dict[str, list[LiveEpisode]] = {}
         for episode in self.episodes:
             if episode.scenario == scenario:

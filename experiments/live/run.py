@@ -87,7 +87,7 @@ class TimedIntervals:
         self.dispatcher: IntervalDispatcher | None = None
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        """A new episode."""
+        """Begin an episode, with the recorded times."""
         self._scheduler.reset(knowledge, rng)
         assert isinstance(self._scheduler, DecidesForIntervals)
         self.dispatcher = self._scheduler.dispatcher
@@ -100,12 +100,12 @@ class TimedIntervals:
 
 
 def timed_intervals(name: str, scenario: Scenario, intervals_us: Sequence[float]) -> TimedIntervals:
-    """The same of a scheduler's name, for worker processes."""
+    """The scheduler of a name with recorded times of its intervals, for worker processes."""
     return TimedIntervals(new_scheduler(name, scenario), intervals_us)
 
 
 OTHER = {"synthetic": "library", "library": "synthetic"}
-"""What stands for a kernel."""
+"""The other kind of stand-in for each kind."""
 REAL_SHARE = 0.7
 """Share of the progress that episodes on the GPU are; the others are simulated."""
 
@@ -186,7 +186,7 @@ class _LiveScenario:
         self.problem = behind.as_launched(build_problem(self.scenario, gpu=spec))
         live.tenants[scenario.name] = [tenant.name for tenant in scenario.tenants]
         self.refused = live.left_out.setdefault(scenario.name, {})
-        """Schedulers, and why."""
+        """Schedulers that were refused, and why."""
         self.durations_us: dict[int, float] = {}
         """Times of kernels whose stand-ins take another time alone than the recorded ones, by identity: the shortest
         ones' can be no shorter. Simulation has them so, too; schedulers are told the recorded ones."""

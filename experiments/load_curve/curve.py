@@ -53,7 +53,7 @@ class CurveResult(msgspec.Struct):
     interrupted: bool
     field: str
     values: list[float]
-    """Asked for."""
+    """Values that were asked for."""
     share: float
     """Share of each tenant's jobs that must be within its objective."""
     capacity: dict[str, dict[str, Any]]
@@ -173,7 +173,7 @@ class LoadCurve(DisplayedResult, CurveFigures):
         return f"LoadCurve of {who} on {self.scenario.name}, {self.axis.field} {first:g} to {last:g}"
 
     def printed(self) -> list[Table]:
-        """What leads, and the tail."""
+        """The tables of the load curve: what leads, and the tail."""
         from gpusched_env.experiments.load_curve.tables import tables
 
         return tables(self)

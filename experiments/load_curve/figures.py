@@ -59,7 +59,7 @@ class Axis:
 
 
 def parse_axis(text: str) -> Axis:
-    """What stands behind ``--sweep``.
+    """The field and values that stand behind ``--sweep``.
 
     Raises:
         InputError: it is of another form.

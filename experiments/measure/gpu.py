@@ -35,7 +35,7 @@ class LaunchCallTime(Measurement, tag="call", frozen=True, kw_only=True):
     """The first call of the kernel."""
     first_cycles: float
     later_ns: float
-    """The calls after it, one after another."""
+    """Time of the later calls, one after another."""
     later_cycles: float
 
 
@@ -50,7 +50,7 @@ class Burst(Measurement, tag="burst", frozen=True, kw_only=True):
     child_blocks: int
     child_threads: int
     spin_us: float
-    """Which the threads of a child wait before they end."""
+    """Time that the threads of a child wait before they end."""
     children: int
     call_us: float
     """A call of all lanes: median over warps and rounds."""
@@ -82,7 +82,7 @@ class Overflow(Measurement, tag="overflow", frozen=True, kw_only=True):
     warps: int
     rounds: int
     spin_us: float
-    """Which a child waits before it ends."""
+    """Time that a child waits before it ends."""
     requested: int
     outcome: str
     """``ended``, ``hung`` (it had to be killed), or the error that the host got."""
@@ -100,12 +100,12 @@ class Input(Measurement, tag="input", frozen=True, kw_only=True):
     kernels: int
     threads: int
     work: int
-    """Serial iterations."""
+    """Serial iterations of the application."""
     turns: int
     """Turns of the flat kernels' warps: serial iterations that the lanes take together, one or more at once."""
     block: int
     threshold: int
-    """The benchmark's own."""
+    """The benchmark's own threshold."""
     registers: dict[str, int]
     """A thread, by kernel."""
 
@@ -141,7 +141,7 @@ class SerialTime(Measurement, tag="serial", frozen=True, kw_only=True):
     """Serial iterations of all warps, lanes of a warp together."""
     median_us: float
     empty_us: float
-    """The same launch without any work."""
+    """Time of the same launch without any work."""
 
 
 Rows = LaunchCallTime | Burst | Pool | Overflow | Input | ApplicationTime | SerialTime
@@ -198,7 +198,7 @@ LARGE_POOL: Final = 1 << 18
 LAUNCHING: Final = ("-dc", "-std=c++17", "--fmad=false")
 """Options of the compiler where kernels launch others."""
 _PENDING_LAUNCHES: Final = 4
-"""``cudaLimitDevRuntimePendingLaunchCount``."""
+"""CUDA's number of the limit ``cudaLimitDevRuntimePendingLaunchCount``."""
 _WARM_UP: Final = 2
 _HEAD_START_NS: Final = 300_000
 """Time that the GPU waits before timed work, so that the host has queued all of it."""
@@ -206,7 +206,7 @@ _HEAD_START_NS: Final = 300_000
 
 @dataclass(frozen=True, slots=True)
 class RepetitionTimes:
-    """Times of repetitions."""
+    """Times of repetitions of a measurement."""
 
     median_us: float
     min_us: float

@@ -77,7 +77,7 @@ class TilePage:
 
     recording: TileMeasurements
     found: Sequence[Predicted]
-    """Simulated anew."""
+    """The measured cases, simulated anew."""
 
     @property
     def gains(self) -> list[Predicted]:

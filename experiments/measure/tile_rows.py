@@ -103,7 +103,7 @@ class TileCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Rows and columns of tiles."""
     consumer: tuple[int, int]
     sms: int
-    """Which the kernels have; others are occupied."""
+    """SMs that the kernels have; others are occupied."""
     per_sm: int
     """Blocks that an SM holds."""
     shorter: int = 1
@@ -154,10 +154,10 @@ class Predicted(Measurement, tag="prediction", frozen=True, kw_only=True):
     case: TileCase
     policy: str
     measured_us: float
-    """Median."""
+    """Median of the measured times."""
     predicted_us: float
     stream_us: float
-    """The same in stream order, measured."""
+    """Measured time in stream order."""
     predicted_stream_us: float
     packed_us: float
     """The time if no slot was ever idle."""
@@ -169,7 +169,7 @@ class Predicted(Measurement, tag="prediction", frozen=True, kw_only=True):
 
     @property
     def predicted(self) -> float:
-        """The simulated one."""
+        """The simulated gain over stream order, per cent."""
         return gain(self.predicted_us, self.predicted_stream_us)
 
     @property

@@ -218,7 +218,7 @@ CORTEX_LOCKED: Final = BenchmarkBesideHogs(hogs=2, budget=LOCKED)
 DENVER: Final = BenchmarkBesideHogs(cores="denver", hogs=2)
 DENVER_LOCKED: Final = BenchmarkBesideHogs(cores="denver", hogs=2, budget=LOCKED)
 SLEEPING: Final = BenchmarkBesideHogs(hogs=2, budget=LOCKED, spins=False)
-"""The lock's holder sleeps in its synchronisations."""
+"""The run whose lock's holder sleeps in its synchronisations."""
 PROPORTIONAL: Final = {hogs: BenchmarkBesideHogs(hogs=hogs, saturation=IN_PROPORTION) for hogs in (1, 2, 3)}
 BY_HOGS: Final = {1: BenchmarkBesideHogs(hogs=1), 2: CORTEX, 3: THREE["histo"]}
 SWEEP: Final = {events: BenchmarkBesideHogs(hogs=3, budget=events, jobs=200) for events in THRESHOLDS}

@@ -73,7 +73,7 @@ class SeenLoad(Colocated):
         self._pauses, self._share, self.period_us = (calm, busy), share, period_us
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        """Nothing has arrived."""
+        """Begin an episode in which nothing has arrived."""
         self._alone_us = [tenant.alone_us for tenant in knowledge.tenants]
         self._arrived: dict[int, float] = {}
         self._before: dict[int, float] = {}
@@ -106,7 +106,7 @@ class SeenLoad(Colocated):
 
 
 class KnownLoad(SeenLoad):
-    """The same by the load of the period that comes: a reference, and no scheduler that there could be."""
+    """Training that sleeps by the load of the coming period: a reference, and no scheduler that there could be."""
 
     reads: Reads = (*SeenLoad.reads, TRUTH)
     clairvoyant = True
@@ -149,7 +149,7 @@ class SeenLatency(Colocated):
         self._share, self._high, self.period_us = share, high, period_us
 
     def begin(self) -> None:
-        """The first share."""
+        """Begin with the first share."""
         self.training_share = self._share
 
     def control(self, batch_us: float) -> None:
@@ -186,7 +186,7 @@ TWO_PAUSES: Final = [
     for calm, busy in ((0.0, 1.0), (0.0, 4.0), (0.0, 16.0), (0.25, 4.0))
 ]
 AWAKE: Final = [{"calm": 0.0, "busy": 0.0, "share": share, "period_us": PERIOD_US} for share in (100.0, 75.0)]
-"""The same rule without a pause."""
+"""Settings of the same rule without a pause."""
 SETTINGS: Final[dict[str, list[dict[str, float]]]] = {
     FIXED: [
         {"pause_s": pause_s, "training_share": share}
@@ -291,7 +291,7 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def chosen(self) -> dict[str, int]:
-        """Setting by way."""
+        """Setting of each way."""
         return best_settings({each: cost for each, cost in self.runs.items() if each.variants == "train"})
 
     def costs(self, way: str, variants: Iterable[int] | None = None, seeds: Sequence[int] | None = None) -> Floats:

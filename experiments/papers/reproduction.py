@@ -40,7 +40,7 @@ class Reproduction(JudgedResult):
 
     def __init__(self, runs: Mapping[Any, Any]) -> None:
         self.runs = dict(runs)
-        """Figures by cell."""
+        """The figures of each cell."""
 
     @classmethod
     def introduction(cls) -> str:

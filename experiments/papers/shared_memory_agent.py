@@ -77,7 +77,7 @@ class ByBenchmark(PassThrough):
         self._events = MOST_EVENTS
 
     def decide(self, view: View) -> Command:
-        """Budgets first, then whatever is pending."""
+        """Set budgets first, then launch whatever is pending."""
         running = view.running.array
         if len(running):
             oldest = running[int(running[:, RunningColumn.ID].argmin())]
@@ -108,7 +108,7 @@ class EpisodeOutcome:
 
     cost: float
     late: int
-    """Frames."""
+    """Number of frames that were late."""
     throttled_ms: float
 
 

@@ -171,7 +171,7 @@ class Fingerprints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a scheduler comes from."""
+    """The origin of a scheduler: files and options that it is made of."""
 
     roots: list[str | Path]
     """Modules of the package, and files of the user."""

@@ -79,7 +79,7 @@ def bound_standing(ranking: Ranking, scenario: str, best: str | None = None) -> 
 
 
 def tables(ranking: Ranking) -> list[Table]:
-    """One a scenario."""
+    """The tables of a ranking, one a scenario."""
     return [table(ranking, scenario) for scenario in ranking.variants]
 
 
@@ -113,7 +113,7 @@ def all_tables(rankings: Sequence[Ranking]) -> str:
 
 
 def all_episodes(rankings: Sequence[Ranking]) -> list[str]:
-    """Which episodes each of these tables is about."""
+    """Texts on which episodes each of the rankings' tables is about."""
     return [
         f"{name}, {workloads_of(ranking)}: {episodes_of(ranking, name)}"
         for ranking in rankings

@@ -229,11 +229,11 @@ class Headroom:
     told: str
     """The cheapest scheduler that was told the truth: its label."""
     foresight: Interval
-    """What that costs more than the rule, relative; below 0: less."""
+    """Cost of the scheduler that was told the truth over the rule's, less one; below 0: less."""
     agent: Interval | None
-    """What the cheapest trained agent costs more; ``None`` without one."""
+    """Cost of the cheapest trained agent over the rule's, less one; ``None`` without one."""
     alone: float | None
-    """What it would cost more if every tenant had the GPU to itself; ``None`` where that says nothing."""
+    """Cost over the rule's, less one, if every tenant had the GPU to itself; ``None`` where that says nothing."""
     episodes: str
 
     @property

@@ -82,12 +82,12 @@ class ResultReplay:
     close: int = 0
     """Figures that are equal within :data:`TOLERANCE` only."""
     differences: list[ReplayedFigure] = field(default_factory=list)
-    """All others."""
+    """Figures that differ otherwise."""
     complete: bool = False
     """Whether no interrupt ended it early."""
 
     def add(self, episode: ReplayedEpisode) -> None:
-        """One more that was played."""
+        """Count one more episode that was played."""
         exact = sum(figure.is_exact for figure in episode.figures)
         differences = [figure for figure in episode.figures if not figure.is_close]
         self.episodes, self.exact = self.episodes + 1, self.exact + exact
@@ -218,7 +218,7 @@ class Notes:
 EXPENSIVE: Final = ("hindsight", "offline-best", "offline-search", "plan", "cusync-search")
 """Schedulers that simulate or search before they decide."""
 DEAR_SHARE: Final = 0.05
-"""How often one of them is in a sample, in relation to others."""
+"""Weight of such a scheduler's episodes in a sample, in relation to others'."""
 
 
 @dataclass(kw_only=True)

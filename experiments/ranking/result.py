@@ -47,7 +47,7 @@ class Ranking(DisplayedResult, msgspec.Struct, kw_only=True):
     """Name of the GPU instead of the scenarios' own."""
     schedulers: list[str]
     devices: list[str]
-    """The first decides; others are compared with it."""
+    """Devices, of which the first decides; others are compared with it."""
     seeds: list[int]
     variants: dict[str, list[str]]
     """Names of the problems that were run, by scenario."""
@@ -152,7 +152,7 @@ class Ranking(DisplayedResult, msgspec.Struct, kw_only=True):
         return f"Ranking of {what}, {counted(len(self.seeds), 'seed')}, {counted(len(self.episodes), 'episode')}"
 
     def printed(self) -> list[Table]:
-        """One a scenario."""
+        """The tables of the ranking, one a scenario."""
         from gpusched_env.experiments.ranking.page import tables
 
         return tables(self)

@@ -147,7 +147,7 @@ class Growing:
             self.write()
 
     def write(self) -> None:
-        """Write it now."""
+        """Write the ranking now."""
         begun_s = time.monotonic()
         if self._path is not None:
             write_file(self._path, encode_ranking(self._ranking), "--json")

@@ -33,7 +33,7 @@ BLOCK_WORDS: Final = 3
 HANG_S: Final = 20.0
 """Nothing in a recording runs so long: something hangs."""
 SUCCESS, NOT_READY = 0, 600
-"""``cudaSuccess`` and ``cudaErrorNotReady``."""
+"""Codes ``cudaSuccess`` and ``cudaErrorNotReady``."""
 WARM_UP_S: Final = 0.5
 """Seconds of work before the first measurement, for which the GPU raises its clocks."""
 
@@ -68,7 +68,7 @@ class Recorder(Protocol):
     most_shared: int
     """Dynamic shared memory that a block can have, bytes."""
     regs: int
-    """Registers a thread."""
+    """Registers of a thread."""
 
     def run(self, launches: Sequence[StreamedKernel]) -> list[Blocks]:
         """All streams together, once; what each launch's blocks reported."""

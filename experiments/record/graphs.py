@@ -35,20 +35,20 @@ class GraphReplay(Protocol):
     """A replay that is under way or done."""
 
     def begun(self) -> bool:
-        """Whether it has started."""
+        """Whether the replay has started."""
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the replay has ended."""
 
     def span(self) -> Span:
-        """When it ran; it has ended."""
+        """When the replay ran; it has ended."""
 
 
 class ReplayableNetwork(Protocol):
     """A network that can be replayed."""
 
     def replay(self) -> GraphReplay:
-        """Queue one behind those before it."""
+        """Queue a replay behind those before it."""
 
 
 @dataclass(frozen=True, slots=True)

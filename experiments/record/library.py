@@ -21,7 +21,7 @@ CHAINS: Final = 4
 FLOP_PER_FMA: Final = 2
 BYTES_PER_LOAD: Final = 16
 BLOCKS: Final = (64, 128, 256, 512, 1024)
-"""Threads a block."""
+"""Threads a block, of drawn kernels."""
 GRIDS: Final = (4, 16, 100, 200, 800)
 WAVES: Final = (0.25, 0.5, 1, 2, 3, 4, 8, 16, 32)
 """Grids as multiples of the SMs."""
@@ -46,9 +46,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Literal["compute", "memory", "mixed"]
     grid: Count
-    """Blocks."""
+    """Blocks of the grid."""
     block: Annotated[int, Meta(ge=1, le=1024)]
-    """Threads of each."""
+    """Threads of each block."""
     smem: NotNegative
     """Dynamic shared memory a block, bytes."""
     iters: Count
@@ -144,9 +144,9 @@ class BlockFigures:
     """The figures of one launch; times in us since the release."""
 
     start_us: float
-    """First block's start."""
+    """Start of the first block."""
     end_us: float
-    """Last block's end."""
+    """End of the last block."""
     block_us: float
     """Mean residency of a block."""
     block_us_p95: float
@@ -217,12 +217,12 @@ PRIORITIES: Final = (0, -1, URGENT)
 """Priorities of the streams of a mix that has any; every other mix has none."""
 MIX_STREAMS: Final = (2, 8)
 MIX_LAUNCHES: Final = (1, 4)
-"""A stream."""
+"""Launches of a stream of a mix, from and to."""
 MIX_DELAYS_US: Final = (20.0, 620.0)
 SEQUENCE_STREAMS: Final = (2, 5)
 SEQUENCE_LAUNCHES: Final = (15, 50)
 SEQUENCE_KERNELS: Final = 6
-"""Kernels that a stream repeats."""
+"""Kernels that a stream of a sequence repeats."""
 SEQUENCE_DELAYS_US: Final = (20.0, 320.0)
 
 

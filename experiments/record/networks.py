@@ -31,7 +31,7 @@ class NetworkBuilder:
     packages: tuple[str, ...]
     """Packages that it needs besides torch."""
     build: Callable[[], Step]
-    """Makes it on the GPU."""
+    """Makes the network on the GPU."""
 
 
 def _torch() -> Any:

@@ -55,7 +55,7 @@ class Rows:
             self.rows, self._head = lines[1:], None
 
     def add(self, row: dict[str, Any]) -> None:
-        """Write a row.
+        """Write a row to the file.
 
         Raises:
             InputError: it cannot be written.
@@ -93,9 +93,9 @@ class KernelTime(NamedTuple):
 
     name: str
     warm_us: float
-    """Median, one iteration after the other."""
+    """Median time, one iteration after the other."""
     cold_us: float
-    """Median, of an iteration behind something that empties the L2."""
+    """Median time of an iteration behind something that empties the L2."""
     bare_us: float
     """Median, behind something that empties the L2 before every operator: nothing that those before it in the
     iteration left there is found either."""

@@ -34,7 +34,7 @@ OnRow = Callable[[Path, int], None]
 
 
 class Networks(Graphs, CacheRecorder, Protocol):
-    """What has the networks."""
+    """What has the networks to record."""
 
     head: dict[str, Any]
 
@@ -56,7 +56,7 @@ class RecordingPlan:
     """Folder whose kernels and scenarios are recorded again; ``None``: they are drawn from the seed."""
     quick: bool = False
     networks: Sequence[str] = ()
-    """Empty: all, or those of :data:`QUICK_NETWORKS`."""
+    """Names of networks; empty: all, or those of :data:`QUICK_NETWORKS`."""
     drawn: int | None = None
     """Seed of the draw of networks that no earlier recording has; ``None``: those of ``networks``."""
     resume: bool = False

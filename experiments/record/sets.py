@@ -50,13 +50,13 @@ class RecordingSizes:
     """How much is recorded."""
 
     repetitions: int = 8
-    """Counted ones; one before them is not."""
+    """Repetitions that count; one before them does not."""
     long: int = 64
     short: int = 64
     """Kernels of the library."""
     scenarios: Mapping[str, int] = field(default_factory=lambda: {"pairs": 150, "mixes": 200, "sequences": 100})
     every_wave: int = 1
-    """One of so many grids of the sweep."""
+    """The step of the sweep: one of so many grids is recorded."""
 
 
 QUICK: Final = RecordingSizes(
@@ -233,7 +233,7 @@ class Synthetic:
 
 
 def _links(stream: int, graph: bool, copy: bool) -> list[StreamedKernel]:
-    """A chain."""
+    """A chain of small kernels in a stream."""
     links = [StreamedKernel(LINK, stream, graph=graph, copy=copy)] * LINKS
     return [replace(links[0], delay_us=SOLO_DELAY_US), *links[1:]]
 

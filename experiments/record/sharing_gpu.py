@@ -56,7 +56,7 @@ class BackgroundThread:
             raise GpuError(f"beside it: {self._error}") from self._error
 
     def result(self) -> Any:
-        """What it returned."""
+        """What the background task returned."""
         return self._found[0]
 
 

@@ -248,7 +248,7 @@ class _Layers:
         self._answers = self._words[: model.vocabulary // split]
 
     def prefill(self, prompt: int) -> Callable[[], Any]:
-        """Reads a prompt."""
+        """A step that reads a prompt."""
         return self._step(1, prompt, 0)
 
     def decode(self, batch: int, context: int) -> Callable[[], Any]:
@@ -270,7 +270,7 @@ class _Layers:
         sizes = (self._heads, self._shared, self._shared)
 
         def turned(one: Any) -> Any:
-            """Rotary positions."""
+            """A tensor with rotary positions."""
             first, second = one.chunk(2, dim=-1)
             return one * cosine + torch.cat([-second, first], dim=-1) * sine
 

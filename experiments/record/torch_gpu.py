@@ -28,7 +28,7 @@ PROFILED: Final = 3
 COLD: Final = 15
 """Iterations of which a kernel's time is the median."""
 BARE: Final = 7
-"""The same where every operator comes behind a read of other memory."""
+"""Iterations of which a kernel's time is the median, where every operator comes behind a read of other memory."""
 BEHIND: Final = 40
 """Replays behind a read of other memory."""
 
@@ -40,11 +40,11 @@ class TorchReplay:
         self._zero, self._start, self._end = zero, start, end
 
     def begun(self) -> bool:
-        """Whether it has started."""
+        """Whether the replay has started."""
         return bool(self._start.query())
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the replay has ended."""
         return bool(self._end.query())
 
     def span(self) -> Span:
@@ -80,7 +80,7 @@ class TorchGraph:
         self._cuda.synchronize()
 
     def replay(self) -> TorchReplay:
-        """Queue one behind those before it."""
+        """Queue a replay behind those before it."""
         start, end = (self._cuda.Event(enable_timing=True) for _ in range(2))
         with self._cuda.stream(self.stream):
             start.record()
@@ -130,7 +130,7 @@ class TorchGpu:
         self.torch.manual_seed(0)
         self._steps: dict[str, Step] = {}
         self._weights: dict[str, int] = {}
-        """Bytes that each took when it was built."""
+        """Bytes that each network took when it was built."""
         self._graphs: dict[tuple[str, int], TorchGraph] = {}
         self._elsewhere: Any = None
         self.restart()

@@ -37,7 +37,7 @@ def layers() -> list[list[str]]:
 
 
 def imports() -> Imports:
-    """Which rooms each imports, anywhere in it; not for types alone."""
+    """Rooms that each room imports, anywhere in it; not for types alone."""
     rooms = {room for layer in layers() for room in layer}
     found: dict[str, set[str]] = {room: set() for room in rooms}
     for room in rooms:

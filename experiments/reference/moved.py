@@ -19,5 +19,5 @@ what is below it too. What was pickled under an old path loads. A line that is l
 
 
 def document() -> str:
-    """The page, Markdown."""
+    """The page of moved modules, Markdown."""
     return HEAD + "".join(f"| `{old}` | `{new}` |\n" for old, new in sorted(MOVED.items()))

@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def line(self) -> str:
-        """What it does, in one line."""
+        """What the scheduler does, in one line."""
         return literals((inspect.getdoc(self.make) or "").partition("\n")[0])
 
     @property

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MAX_KERNELS = 2_000
-"""Kernels a scheduler."""
+"""Kernels a scheduler, at most, in the timeline."""
 MAX_BARS = 12_000
 """Bars a scheduler in the rows of SMs; equal neighbours share one."""
 OPEN = 3
@@ -125,7 +125,7 @@ STROKES = {
 
 
 def report_html(comparison: ComparedRuns, result: Result) -> str:
-    """The page.
+    """The page of a comparison, HTML.
 
     Args:
         comparison: with at least one finished episode.

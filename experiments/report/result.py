@@ -93,7 +93,7 @@ def result_of(comparison: ComparedRuns) -> Result:
 
 
 def provenance_of(comparison: ComparedRuns) -> Provenance:
-    """How it was made."""
+    """The provenance of a comparison."""
     about, made = comparison, comparison.made
     if made is None:
         names = [name for name in about.descriptions if name in about.named]

@@ -86,7 +86,7 @@ def suggested(config: TrainingConfig, fixed: frozenset[str], trial: Trial) -> Tr
 
 
 class SweepTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial."""
+    """A trial of a sweep, and what came of it."""
 
     number: int
     state: str

@@ -50,9 +50,9 @@ class CarryOverResult:
     kernels: Floats
     """The time carried over, over the recorded one, by kernel."""
     uncached: Floats
-    """The same where nothing is known of the L2."""
+    """The time carried over where nothing is known of the L2, over the recorded one, by kernel."""
     unchanged: Floats
-    """The same of the time on the other GPU, as it is."""
+    """The time on the other GPU, as it is, over the recorded one, by kernel."""
     network_ratio: float
     """The ratio of all kernels of an iteration together."""
     network_uncached: float
@@ -248,7 +248,7 @@ def networks(found: Sequence[CarryOverResult]) -> Table:
 
 
 def markdown(found: Sequence[CarryOverResult], command: str) -> str:
-    """The page."""
+    """The page of carried times, Markdown."""
     return page(
         "carry-over.md.j2",
         holds=within_limits(found),

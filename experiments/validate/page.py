@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 MOST_CONCURRENT = 8
-"""Launches among more than this share a box."""
+"""Launches at a time from which on more share a box."""
 SMALLEST_ERROR = 1e-4
 """Smaller errors are drawn here: a logarithmic axis has no zero."""
 MARKED, OTHERS = Look(COLOURS[3]), Look(COLOURS[0])
@@ -28,7 +28,7 @@ MARKED, OTHERS = Look(COLOURS[3]), Look(COLOURS[0])
 
 
 def html(validation: Validation) -> str:
-    """The page."""
+    """The page of a validation, HTML."""
     facts = {"GPU": validation.gpu.name, "Recordings": str(validation.recordings.folder), "Version": __version__}
     facts |= {name: counted(rows.number.nunique(), "scenario") for name, rows in validation.sets.items()}
     if validation.model_pairs:

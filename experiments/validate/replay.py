@@ -38,7 +38,7 @@ class KernelStream:
     name: str
     kernels: Sequence[KernelProfile]
     start_us: float = 0.0
-    """When all of them are issued."""
+    """The time at which all kernels of the stream are issued."""
     priority: int = 0
 
 
@@ -87,7 +87,7 @@ class _InOrder:
     """Passes kernels on, oldest first, each into its own stream."""
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        """Nothing to forget."""
+        """Begin an episode; there is nothing to forget."""
 
     def decide(self, view: View) -> Command:
         """Launch the first pending kernel of the first tenant that has one."""

@@ -217,7 +217,7 @@ class Validation(JudgedResult):
         return next((table for table in self.tables() if table.title == EVERY_PAIR and table.rows), None)
 
     def pairs_csv(self) -> str:
-        """The same as CSV; nothing without any."""
+        """The table of pairs as CSV; nothing without any."""
         table = self.pairs()
         return "" if table is None else tables_csv([({}, table)])
 

@@ -331,7 +331,7 @@ def _of_networks(validation: Validation) -> str:
 
 
 def _of_kernels(validation: Validation) -> str:
-    """How far noise goes."""
+    """A sentence on how far noise goes."""
     if not validation.scores:
         return ""
     within = ", ".join(f"{of['within_noise']:.0%} of {name}" for name, of in validation.scores.items())

@@ -39,7 +39,7 @@ def own_streams(problem: Problem) -> list[int]:
 
 
 def command_of(move: AnyMove, view: View, own: Sequence[int] = ()) -> Command | None:
-    """:meth:`AnyMove.command`."""
+    """The command that a move means in ``view``, as :meth:`AnyMove.command` has it."""
     return move.command(view, own)
 
 

@@ -1,4 +1,4 @@
-"""Launching."""
+"""Moves that launch kernels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LaunchMove(CommandMove, frozen=True, kw_only=True, tag="launch"):
     among: Among = "launchable"
     pick: int = 0
     priority: int | None = None
-    """``None``: its stream's."""
+    """Priority of the launch; ``None``: its stream's."""
     partition: Sms | None = None
     stream: int | None = None
     """A stream of the scheduler's own (counted round); -1 and below: row 0 and up of all streams. ``None``: its own."""

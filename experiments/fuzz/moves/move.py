@@ -39,7 +39,7 @@ UNKNOWN = 1_000_000
 
 
 class AnyMove(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", omit_defaults=True):
-    """What a player does."""
+    """A move that a player makes."""
 
     def command(self, view: View, own: Sequence[int]) -> Command | None:
         """What the move means in ``view``; ``None`` if there is no such kernel or job.
@@ -89,13 +89,13 @@ class CommandMove(AnyMove, frozen=True, kw_only=True):
     LEGAL: ClassVar[tuple[str, str]]
     """Table of a view, and its column that is above 0 in rows for which it is legal."""
     WEIGHT: ClassVar[float] = 0.1
-    """How often random players give it."""
+    """How often random players give the command."""
     DRAWN_WEIGHTS: ClassVar[tuple[float, ...]] = (0.0, 0.05, 0.3)
     """A drawn case has one of these in its place."""
     ANY_CHANCE: ClassVar[float] = 0.2
     """Chance that a move, where it is on offer, is what is often not legal, before :attr:`ANY_SHARE` decides."""
     ANY_SHARE: ClassVar[int] = 0
-    """How often it is what is often not legal, or not offered, beside others with a share; 0: by its chance."""
+    """How often a move is what is often not legal, or not offered, beside others with a share; 0: by its chance."""
 
     @classmethod
     def of(cls, command: Any, view: View, own: Sequence[int]) -> Self:
@@ -110,7 +110,7 @@ class CommandMove(AnyMove, frozen=True, kw_only=True):
 
     @classmethod
     def draw(cls, drawing: Drawing, view: View) -> Self:
-        """A random one that is mostly legal."""
+        """A random move that is mostly legal."""
         raise NotImplementedError
 
     @classmethod

@@ -25,7 +25,7 @@ class WaitMove(AnyMove, frozen=True, kw_only=True, tag="wait"):
 
     @classmethod
     def draw(cls, drawing: Drawing, view: View) -> WaitMove:
-        """A random one."""
+        """A random wait."""
         # Without a limit and with nothing under way, the episode would often end in a deadlock.
         dice, w = drawing.dice, drawing.weights
         if not dice.chance(w.bounded if len(view.running) else 0.9):

@@ -1,4 +1,4 @@
-"""Confining tenants."""
+"""Moves that confine tenants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preempting."""
+"""Moves that preempt kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving jobs up."""
+"""Moves that give jobs up."""
 
 from __future__ import annotations
 

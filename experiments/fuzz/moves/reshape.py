@@ -1,4 +1,4 @@
-"""Giving kernels other forms."""
+"""Moves that give kernels other forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synchronising tiles."""
+"""Moves that synchronise tiles."""
 
 from __future__ import annotations
 

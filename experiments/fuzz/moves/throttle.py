@@ -1,4 +1,4 @@
-"""Letting hosts sleep."""
+"""Moves that let hosts sleep."""
 
 from __future__ import annotations
 

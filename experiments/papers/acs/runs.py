@@ -82,7 +82,7 @@ class AcsRun:
 
     program: str
     scheduler: str
-    """One of :data:`SCHEDULERS`."""
+    """The scheduler's name, one of :data:`SCHEDULERS`."""
     gap_us: float
     """The gap between two kernels of a stream."""
     host_us: float = HOST_US

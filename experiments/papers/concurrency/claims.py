@@ -22,7 +22,7 @@ PRIORITY, SLICING, MPS = "priority streams", "time slicing", "MPS"
 PREEMPTIVE, RESERVED, DRAINING = "preemptive", "preemptive, SMs reserved", "preemptive, at block ends"
 SPREAD = "preemptive, an SM a block"
 OFFERED = (PRIORITY, SLICING, MPS)
-"""What NVIDIA offers."""
+"""Mechanisms that NVIDIA offers."""
 EQUAL, SLOWER = 0.005, 0.05
 """Utilisations and slowdowns that differ by less are equal; training that is slower by more is slower."""
 NAMES = {"slowdown": "turnaround", "variation": "deviation over mean", "training_speed": "training speed"}

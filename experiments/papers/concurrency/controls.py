@@ -114,7 +114,7 @@ class ControlledClaim:
     claim: str
     off: str
     comes_out: bool | None
-    """``None``: seeds disagree."""
+    """Whether the claim comes out; ``None``: seeds disagree."""
     figures: str
     without: bool | None
     figures_without: str

@@ -288,7 +288,7 @@ class RecordedClaim:
 
     text: str
     task: str
-    """``inference`` or ``training``."""
+    """The task that it is about, ``inference`` or ``training``."""
     lower: str
     higher: str
     spread: bool = False
@@ -362,7 +362,7 @@ def recorded_findings(
 
 
 def _told(verdicts: Mapping[str, bool | None]) -> str:
-    """Which networks it is so for, and which not."""
+    """A text on the networks for which it is so, and those for which it is not."""
     words = {True: "so for", False: "not for", None: "equal for"}
     named = {word: [name for name, found in verdicts.items() if found is of] for of, word in words.items()}
     return "; ".join(f"{word} {', '.join(names)}" for word, names in named.items() if names)

@@ -83,9 +83,9 @@ class SharedRun:
     """Inference beside training of the same network."""
 
     network: str
-    """One of :data:`NETWORKS`."""
+    """The network's name, one of :data:`NETWORKS`."""
     launcher: str
-    """One of :data:`LAUNCHERS`."""
+    """How kernels are launched, one of :data:`LAUNCHERS`."""
     mode: str
     """The recorded mode, one of :data:`SCHEDULERS`."""
 
@@ -109,7 +109,7 @@ class SharedRun:
         return SharedSlowdown(*(together / apart for together, apart in zip(together_us, alone_us, strict=True)))
 
     def recorded(self) -> SharedSlowdown:
-        """The same on the GPU."""
+        """The slowdown that was recorded on the GPU."""
         rows = shared_rows()
         alone, together = (rows[self.network, self.launcher, what] for what in ("alone", self.mode))
         return SharedSlowdown(*(mean_us(together, task) / mean_us(alone, task) for task in ("inference", "training")))
@@ -266,7 +266,7 @@ class RunFigures(RequestFigures):
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyRun:
-    """One run."""
+    """A run of a pair under a mechanism."""
 
     gpu: str
     pair: str

@@ -128,7 +128,7 @@ class Gain:
 
     @property
     def error(self) -> float:
-        """Points."""
+        """The error of the gain, points."""
         return self.ours - self.measured
 
 
@@ -196,7 +196,7 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def stream_k(self) -> list[Gain]:
-        """Stream-K's, where it was measured."""
+        """The gains of Stream-K where they were measured."""
         return self._mlp_gains("stream-k")
 
     @functools.cached_property
@@ -239,7 +239,7 @@ class Paper(Reproduction):
 
     @functools.cached_property
     def wholes(self) -> list[Whole]:
-        """Whole models."""
+        """Gains of whole models."""
         return whole_models(self._us)
 
     def fitted_elsewhere(self, scheme: Scheme) -> dict[str, float]:

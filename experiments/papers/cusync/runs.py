@@ -42,7 +42,7 @@ class RunTimes:
 
 
 def _problem(gpu: GpuSpec, workload: Workload) -> Problem:
-    """One iteration alone."""
+    """The problem of one iteration alone."""
     scenario = make_scenario(
         {
             "name": "cuSync", "gpu": gpu.name, "horizon_us": 1e7, "variation": False, "lookahead": 8,
@@ -65,13 +65,13 @@ def _scheduler(scheme: Scheme, options: str, policy: str = "") -> str:
 
 
 def _options(row: dict[str, Any], scheme: Scheme) -> str:
-    """The artifact's; those of StridedSync are TileSync's."""
+    """The artifact's options; those of StridedSync are TileSync's."""
     return "" if scheme in ALONE else str(row["options"][scheme != "row"])
 
 
 @dataclass(frozen=True, slots=True)
 class MlpRun:
-    """Two products."""
+    """Two products of a model on a number of tokens."""
 
     model: str
     """The model and its GPU."""
@@ -81,7 +81,7 @@ class MlpRun:
     wait_us: float | None = None
     """``None``: as the GPU's specification says."""
     options: str | None = None
-    """``None``: the artifact's."""
+    """Options of the scheme; ``None``: the artifact's."""
 
     @property
     def row(self) -> Any:
@@ -233,7 +233,7 @@ class _Part:
     schemes: tuple[Scheme, ...]
     layers: int = 1
     besides_us: float = 0.0
-    """What no scheme makes shorter."""
+    """Time that no scheme makes shorter."""
 
     def measured_us(self) -> tuple[float, float]:
         """Times in stream order, and by the best scheme."""
@@ -242,7 +242,7 @@ class _Part:
         return self._both(plain_us, [row[f"{scheme}_us"] for scheme in self.schemes])
 
     def ours_us(self, time_us: Callable[[Any], float]) -> tuple[float, float]:
-        """The same, simulated."""
+        """Simulated times in stream order, and by the best scheme."""
         return self._both(time_us(self.cell(self.plain)), [time_us(self.cell(scheme)) for scheme in self.schemes])
 
     def _both(self, plain_us: float, times_us: list[float]) -> tuple[float, float]:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 LOW_RATIO = (0.86, 1.0)
 """Published range of low-priority completion times under preemptive sharing. Which is divided by which is not said."""
 OVERHEAD = 0.05
-"""Published bound."""
+"""Published bound of FIKIT's overhead."""
 SPANNED = 0.5
 """Own criterion: so much of the published range, on a logarithmic scale, lies within the middle nine tenths."""
 FILLED, DELAYED = 0.05, 1.05
@@ -69,13 +69,13 @@ class Claimed:
     published: str
     """What the paper says; empty where a criterion is our own."""
     criterion: str
-    """When it comes out."""
+    """The criterion by which the claim comes out."""
     setting: str
     services: int
-    """Low-priority ones."""
+    """Number of low-priority services."""
     ours: JudgedClaim
     control: str
-    """What is switched off."""
+    """What is switched off in the control."""
     without: JudgedClaim
 
     @property

@@ -76,7 +76,7 @@ DEFAULT, EXCLUSIVE, FIKIT, UNDER_MPS = "default sharing", "exclusive", "FIKIT", 
 AS_PROCESSES = f"contexts=per-tenant,interception_us={COST_US}"
 """Arguments of a FIKIT whose services are processes that the GPU switches between."""
 SHARED = f"contexts=shared,interception_us={COST_US}"
-"""The same where services share a context."""
+"""Arguments of a FIKIT whose services share a context."""
 CONTINUOUS = {
     DEFAULT: "time-slicing",
     EXCLUSIVE: "exclusive",
@@ -91,7 +91,7 @@ NEVER_US = 1e9
 
 
 class SharingMode(NamedTuple):
-    """Where FIKIT is judged, and its mechanisms switched off there, one at a time: modes."""
+    """The setting in which FIKIT is judged, and its mechanisms switched off there, one at a time: modes."""
 
     gpu: str
     fikit: str
@@ -231,15 +231,15 @@ class FikitOutcome:
 
 @dataclass(frozen=True, slots=True)
 class FikitRun:
-    """One run."""
+    """A run of a service beside others under a mode."""
 
     gpu: str
     high: str
-    """One of :data:`NETWORKS`."""
+    """The high-priority service, one of :data:`NETWORKS`."""
     low: str | None
-    """The same; ``None``: by itself."""
+    """The low-priority service, one of :data:`NETWORKS`; ``None``: the other is by itself."""
     mode: str
-    """One of :data:`MODES`."""
+    """The mode's name, one of :data:`MODES`."""
     lows: int = 1
     """Low-priority services of the network ``low``."""
 

@@ -84,7 +84,7 @@ def speedups_table(figures: FikitFigures) -> Table:
 
 
 def slices_table(figures: FikitFigures) -> Table:
-    """The same by the length of a time slice."""
+    """The high-priority speed-ups by the length of a time slice."""
     return table_of(
         "Time slice",
         [{"ms": us / 1e3, **of} for us, pairs in figures.by_slice().items() for of in distributions(pairs, FAMILIES)],
@@ -201,7 +201,7 @@ def filling_table(figures: FikitFigures) -> Table:
 
 
 def modes_table(figures: FikitFigures) -> Table:
-    """What else was run."""
+    """The other modes that were run."""
     rows = []
     for gpu, pairs in figures.by_gpu.items():
         shares = {mode: pairs.get(f"low_share: {mode}") for mode in (FIKIT, UNDER_MPS)}
@@ -237,7 +237,7 @@ def drivers_table(figures: FikitFigures) -> Table:
 
 
 def networks_table(figures: FikitFigures, gpu: str) -> Table:
-    """Services alone."""
+    """The networks, each service alone."""
     alone = figures.networks.loc[gpu]
     return table_of(
         f"Networks alone, {gpu}",

@@ -124,7 +124,7 @@ class Paper(Reproduction):
 
     @property
     def knobs(self) -> list[dict[str, Any]]:
-        """Fig. 4."""
+        """The knobs of Fig. 4."""
         rows = []
         for row, (name, (*published, _, _)) in enumerate(FIG4.items()):
             before, after = (self.runs[cell] for cell in KNOBS[2 * row : 2 * row + 2])
@@ -238,7 +238,7 @@ def _target(what: str, published: float, ours: float, within: float = 0.0) -> Ta
 
 
 def _all(what: str, count: int, ours: int) -> Target:
-    """How many of a number of things are as they should be."""
+    """The target that all of a number of things are as they should be."""
     return Target(what, count, count, ours)
 
 

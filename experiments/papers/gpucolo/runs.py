@@ -59,7 +59,7 @@ class Colocation:
     """The 95th percentile of a batch's time."""
     batches: float
     steps: float
-    """Iterations of training."""
+    """Iterations of training a second."""
     periods: tuple[tuple[float, float, float, float], ...] = ()
     """The controller's periods: end in seconds, mean latency, then pause in seconds and share set anew."""
 
@@ -214,11 +214,11 @@ class Equal(Colocated):
 
 
 class EqualOpenLoop(Equal, OpenLoop):
-    """Knobs that stand."""
+    """A controller whose knobs stand, with one priority."""
 
 
 class EqualGpuColo(Equal, GpuColo):
-    """GPUColo."""
+    """GPUColo's controller with one priority."""
 
 
 @dataclass(frozen=True, slots=True)

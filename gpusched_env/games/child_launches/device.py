@@ -47,12 +47,12 @@ TOTALS: Final = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """Launch the child."""
+    """The decision to launch the child."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serialise:
-    """The thread does the work itself."""
+    """The decision that the thread does the work itself."""
 
 
 Decision = Spawn | Serialise
@@ -142,7 +142,7 @@ class RequestView:
     block_ps: float
     """Mean residency of child blocks that ended; 0: none has."""
     recent_block_ps: float
-    """The same, an exponential mean of the last 16 or so."""
+    """An exponential mean of the residency of the last 16 or so child blocks that ended; 0: none has."""
     window_running: float
     """Mean of ``running`` over the last whole window of 1,024 cycles."""
     last_running: float
@@ -152,9 +152,9 @@ class RequestView:
     warp_ps: float
     """Mean residency of the child warps of the last window in which any ended; 0: none."""
     warp_1024_ps: float
-    """The same, with each warp counted as 1,024 cycles at most: a counter that is reset every window shows no more."""
+    """``warp_ps`` with each warp counted as 1,024 cycles at most: a counter reset every window shows no more."""
     warp_4096_ps: float
-    """The same, with each warp counted as 4,096 cycles at most."""
+    """``warp_ps`` with each warp counted as 4,096 cycles at most."""
 
 
 def request_view(request: np.void, monitor: np.void) -> RequestView:
@@ -308,4 +308,4 @@ class AskingDevice(OneThread, ABC):
 
     @abstractmethod
     def _deadlock(self) -> str:
-        """What waits for what."""
+        """A sentence on what waits for what."""

@@ -44,7 +44,7 @@ class LaunchTables(NamedTuple):
     """All threads and requests of an application, of all kernels and levels of nesting, one after another."""
 
     kernels: NDArray[np.void]
-    """(kernels,) of :data:`KERNEL`."""
+    """(kernels,) rows of :data:`KERNEL`."""
     base: Ints
     """(threads,) iterations whatever the thread launches."""
     first_request: Ints
@@ -52,13 +52,13 @@ class LaunchTables(NamedTuple):
     items: Ints
     """(requests,) threads of the child."""
     work: Ints
-    """(requests,) serial iterations."""
+    """(requests,) serial iterations of the request."""
     iterations: Ints
     """(requests,) of each child thread, where these are equal and request nothing."""
     first_child: Ints
     """(requests,) the child's first thread, -1 where they are equal."""
     thread: Ints
-    """(requests,) the thread that makes it."""
+    """(requests,) the thread that makes the request."""
 
 
 @dataclass(frozen=True, eq=False)

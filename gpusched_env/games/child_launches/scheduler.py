@@ -29,7 +29,7 @@ class LaunchScheduler(Protocol):
         """An application starts, of which this is known beforehand."""
 
     def decide(self, view: RequestView) -> Decision:
-        """Whether to launch."""
+        """The decision whether to launch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class LaunchRun:
 
     @property
     def children(self) -> int:
-        """Child kernels launched."""
+        """Number of child kernels launched."""
         return int(self.totals["spawned"])
 
     @property

@@ -60,7 +60,7 @@ def _application(seed: int) -> Application:
 
 
 def compiled(found: Iterable[Application], program: Transformations) -> list[Application]:
-    """The same, compiled; their flat versions are what they were."""
+    """The applications, compiled as ``program`` says; their flat versions are what they were."""
     return [(program.applied(problem), flat) for problem, flat in found]
 
 

@@ -139,7 +139,7 @@ class BlockGpu:
 
     @property
     def timeline(self) -> Timeline:
-        """What has happened on it."""
+        """What has happened on the GPU."""
         return self._device.timeline
 
     @property
@@ -167,7 +167,7 @@ class BlockGpu:
         return new
 
     def view(self) -> View:
-        """What its scheduler would see now."""
+        """The view that the GPU's scheduler would have now."""
         return self._device.view()
 
     def _decide(self, view: View | None) -> None:
@@ -184,9 +184,9 @@ class _Stay:
     """A job on a GPU."""
 
     ready_us: int
-    """When its restart is over, or 0."""
+    """The time at which its restart is over, or 0."""
     since_us: float
-    """When it comes to the device."""
+    """The time at which it comes to the device."""
     came: bool = False
     gone: bool = False
     left_us: float = 0.0
@@ -194,11 +194,11 @@ class _Stay:
     steps: int = 0
     """Iterations that training has from when it came."""
     ended: int = 0
-    """Iterations that have ended."""
+    """Iterations that have ended since it came."""
     took_us: list[float] = field(default_factory=list)
     """Batches since the last report."""
     ended_us: float = math.inf
-    """When its work was done."""
+    """The time at which its work was done."""
 
 
 class BlockSimulatedFleet:

@@ -117,7 +117,7 @@ class ViewSource(NamedTuple):
 
     @property
     def arrived(self) -> int:
-        """Jobs that have."""
+        """Number of jobs that have arrived."""
         return int(np.searchsorted(self.state.arrival_us, self.state.clock[NOW], side="right"))
 
 
@@ -154,10 +154,10 @@ class FleetDispatcher(Protocol):
     """What runs on each GPU, of :data:`~gpusched_env.games.fleet.co_location.CONTROLS`."""
 
     def reset(self, kinds: tuple[GpuKind, ...]) -> None:
-        """A fleet of these GPUs starts."""
+        """Begin with a fleet of these GPUs."""
 
     def decide(self, view: FleetView) -> Command:
-        """The next command."""
+        """The next command of the dispatcher."""
 
 
 class FleetEvent(NamedTuple):
@@ -194,7 +194,7 @@ class Fleet(OneThread):
 
     @one_thread_at_a_time
     def reset(self) -> FleetView:
-        """Time 0."""
+        """Begin at time 0."""
         self.state: FleetState = new_state(self.problem)
         self._showing = Showing(ViewSource(self.problem.jobs[VISIBLE_JOB_COLUMNS], self.state), BUILDERS)
         self.log.clear()

@@ -39,7 +39,7 @@ class FleetProblem:
 
     name: str
     jobs: NDArray[np.void]
-    """(jobs,) of :data:`~gpusched_env.games.fleet.workload.jobs.JOB`."""
+    """(jobs,) rows of :data:`~gpusched_env.games.fleet.workload.jobs.JOB`."""
     kinds: tuple[GpuKind, ...]
     rates: RateModel
     horizon_us: int
@@ -83,16 +83,16 @@ class FleetState(NamedTuple):
     slo_us: Any
     """The columns of :data:`~gpusched_env.games.fleet.workload.jobs.JOB` up to here."""
     gpu_of: Any
-    """A GPU, :data:`WAITS` or :data:`FINISHED`."""
+    """The GPU of a job, :data:`WAITS` or :data:`FINISHED`."""
     left_us: Any
     ready_us: Any
-    """When its restart is over."""
+    """The time at which a job's restart is over."""
     ended_us: Any
-    """-1: not yet."""
+    """The time at which a job ended; -1: not yet."""
     pace: Any
     """Training: work done a microsecond. Inference: mean latency over its SLO."""
     lost: Any
-    """Part of its time that goes into restarts."""
+    """Part of a job's time that goes into restarts."""
     served_us: Any
     ratio_us: Any
     late_us: Any
@@ -100,9 +100,9 @@ class FleetState(NamedTuple):
     during a restart or later than the SLO."""
     count: Any
     slots: Any
-    """(GPUs, :data:`CLIENTS`) jobs that are there."""
+    """(GPUs, :data:`CLIENTS`) jobs that are on each GPU."""
     load: Any
-    """Sum of utilisations."""
+    """Sum of the utilisations of a GPU's jobs."""
     claimed_gb: Any
     size_gb: Any
     speed: Any

@@ -62,7 +62,7 @@ class FleetEvolution(GameEvolution):
 
 
 class FleetPopulation(GamePopulation[FleetProblem]):
-    """Random days."""
+    """Random days that candidates play."""
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[FleetProblem]:
         return [fleet_problem(RANDOM, int(seed)) for seed in rng.integers(*DRAWN_SEEDS, count)]

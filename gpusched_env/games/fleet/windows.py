@@ -63,7 +63,7 @@ def choose_gpu(fleet: Any, job: int, rule: Any) -> int:
 
 @procedure
 def place_job(fleet: Any, job: int, gpu: int) -> None:
-    """Onto a GPU."""
+    """Put a job on a GPU."""
     fleet.slots[gpu, fleet.count[gpu]] = job
     fleet.count[gpu] += 1
     fleet.load[gpu] += fleet.utilisation[job] / fleet.speed[gpu]

@@ -28,7 +28,7 @@ class Data(NamedTuple):
     first: NDArray[np.int64]
     """(vertices + 1,) where each vertex's neighbours start."""
     neighbour: NDArray[np.int32]
-    """(edges,)."""
+    """(edges,) the vertex that each edge leads to."""
     level: NDArray[np.int64]
     """(vertices,) depth, or colour (-1: none yet)."""
     waiting: NDArray[np.int64]

@@ -118,14 +118,14 @@ class TaskDevice(Protocol):
 
     @property
     def data(self) -> Data:
-        """What is computed."""
+        """The graph, and what is computed."""
 
     @property
     def log(self) -> NDArray[np.void]:
         """Rows of :data:`~gpusched_env.games.task_queues.device.LOG`, as many as the problem asked for at most."""
 
     def begin(self, problem: TaskProblem, form: Form) -> None:
-        """Launch the application.
+        """Launch the application of a problem.
 
         Raises:
             InputError: the form does not go with the application.

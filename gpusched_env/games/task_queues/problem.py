@@ -32,14 +32,14 @@ FETCHES: Final = (32, 64, 128, 256)
 """Tasks that a worker takes at once, in the papers."""
 MOST_FETCH: Final = 256
 MOST: Final = 2**31
-"""All numbers of a form are below it."""
+"""Bound that all numbers of a form are below."""
 STREAMS: Final = 32
-"""Kernels of a discrete form go round them."""
+"""Streams that kernels of a discrete form go round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How tasks are run."""
+    """A way to run tasks."""
 
     strategy: Strategy = "persistent"
     """``persistent``: one kernel whose workers poll the queue. ``discrete``: the host copies the queue's end and
@@ -149,7 +149,7 @@ class WorkerShape(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TaskProblem:
-    """What a device runs."""
+    """An application on a graph, and the machine that it runs on."""
 
     graph: Graph
     application: Application
@@ -173,7 +173,7 @@ class TaskProblem:
     """Whether the host looks if tasks are left when a form's workers have voted too early, and launches them again.
     Otherwise that is an error."""
     log: int = 0
-    """Events that are kept."""
+    """Most events that are kept."""
     name: str = field(default="tasks")
 
     def __post_init__(self) -> None:
@@ -284,7 +284,7 @@ class TaskProblem:
 
     @property
     def first_tasks(self) -> int:
-        """How many there are at the beginning, on all GPUs."""
+        """Number of tasks at the beginning, on all GPUs."""
         return 1 if self.kind == BFS else len(self.graph.degree)
 
     def initial(self) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:

@@ -57,7 +57,7 @@ def fault_of(problem: TaskProblem, data: Data) -> str:
 MANY: Final = 1 << 24
 """Polls after which no run is too early."""
 MORE: Final = 1.01
-"""Times as many where a run still is."""
+"""Factor on the polls where a run is still too early."""
 
 
 def run_tuned(problem: TaskProblem, form: Form, device: TaskDevice) -> Form:
@@ -156,7 +156,7 @@ class TaskRun:
 
     @property
     def time_us(self) -> float:
-        """Simulated."""
+        """Simulated time, microseconds."""
         return self.time_ps / 1e6
 
 

@@ -130,7 +130,7 @@ class FormLearner:
 
     @property
     def timesteps(self) -> int:
-        """Forms tried."""
+        """Number of forms tried."""
         return len(FORMS) * len(self._tried)
 
     def run(self) -> None:

@@ -65,7 +65,7 @@ class SpawnTerm(enum.IntEnum):
     BLOCK = enum.auto()
     """``ln`` of the mean residency of child blocks, less 2; 0 as long as none has ended."""
     WARP = enum.auto()
-    """The same of child warps."""
+    """``ln`` of the mean residency of child warps, less 2; 0 as long as none has ended."""
     RUNNING = enum.auto()
     """``ln`` of the child blocks that run on average; 0 as long as none has ended."""
     UNKNOWN = enum.auto()
@@ -75,13 +75,13 @@ class SpawnTerm(enum.IntEnum):
     PARENT_BLOCKS = enum.auto()
     """``ln`` of the blocks of the host's kernel that are not on an SM yet."""
     PARENTS = enum.auto()
-    """1 if there are any."""
-    RESIDENT_WARPS = enum.auto()
     """1 if any block of the host's kernel is not on an SM yet."""
+    RESIDENT_WARPS = enum.auto()
+    """Share of the slots for warps that are taken."""
     RESIDENT_BLOCKS = enum.auto()
-    """Share of the slots for warps."""
+    """Share of the slots for blocks that are taken."""
     QUEUES = enum.auto()
-    """Share of the slots for blocks."""
+    """Share of hardware queues in use."""
     PAID = enum.auto()
     """1 if another lane of the warp launches: the call's fixed cost is paid."""
     CALLS = enum.auto()
@@ -160,7 +160,7 @@ class LaunchPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown
     """How applications were compiled in training."""
 
     def summary(self) -> str:
-        """One line about it."""
+        """A line about the rule."""
         return self.told(f"a launch rule of {len(self.terms)} weights")
 
 
@@ -188,10 +188,10 @@ def play_to_end(state: Any, costs: EncodedMachine, weights: Singles, columns: Si
 
 @dataclass(frozen=True, slots=True)
 class PlayedLaunches:
-    """What an episode came to."""
+    """The outcome of an episode."""
 
     cost: float
-    """Time over that of the flat version."""
+    """Time of the application over that of its flat version."""
     children: int
     decisions: int
 
@@ -247,5 +247,5 @@ class LearnedLaunches:
         return SPAWN if launch_number(self._weights, self._columns) >= 0.0 else SERIALISE
 
     def describe(self) -> str:
-        """One line about it."""
+        """A line about the scheduler."""
         return self.info.summary()

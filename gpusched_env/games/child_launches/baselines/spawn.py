@@ -82,7 +82,7 @@ class SpawnScheduler:
         self._most = float(machine.gpu.sms * machine.gpu.limits.blocks)
 
     def decide(self, view: RequestView) -> Decision:
-        """Algorithm 1."""
+        """The decision by the paper's Algorithm 1."""
         blocks = view.blocks + view.inside
         if blocks > self.capacity:
             return SERIALISE

@@ -20,7 +20,7 @@ from gpusched_env.games.child_launches.problem import FLAT, LaunchProblem, Trans
 from gpusched_env.games.child_launches.scheduler import run_application
 
 THRESHOLDS: Final = Choice((None, 8, 16, 32, 64, 128, 256, 512, 1024, 2048))
-"""One for all programs; ``None``: each its own."""
+"""Thresholds to choose from, one for all programs; ``None``: each its own."""
 
 
 class Flat:
@@ -29,10 +29,10 @@ class Flat:
     program = Transformations(threshold=FLAT)
 
     def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
-        """Nothing to forget."""
+        """Begin an application; there is nothing to forget."""
 
     def decide(self, view: RequestView) -> Decision:
-        """No."""
+        """The decision not to launch."""
         return SERIALISE
 
 
@@ -54,10 +54,10 @@ class Threshold:
         self.program = Transformations(threshold=threshold)
 
     def reset(self, knowledge: LaunchKnowledge, rng: np.random.Generator) -> None:
-        """Nothing to forget."""
+        """Begin an application; there is nothing to forget."""
 
     def decide(self, view: RequestView) -> Decision:
-        """Yes."""
+        """The decision to launch."""
         return SPAWN
 
 

@@ -14,14 +14,14 @@ class LaunchedGrid:
 
     number: int
     first_thread: int
-    """-1: its threads are equal."""
+    """The first of its threads; -1: its threads are equal."""
     iterations: int
     """Iterations of each thread, where these are equal."""
     threads: int
     blocks: int
     parent: LaunchedGrid | None
     nesting: int
-    """0: the host launched it."""
+    """Levels of launches above it; 0: the host launched it."""
     block: WarpBlock | None = None
     """The block whose warp launched it."""
     fellows: list[LaunchedGrid] = field(default_factory=list)
@@ -48,7 +48,7 @@ class LaunchedGrid:
 
     @property
     def launch_finished(self) -> bool:
-        """Whether all of these have."""
+        """Whether all grids of the launch that this one leads have finished."""
         return all(grid.finished for grid in self.launch)
 
 
@@ -80,7 +80,7 @@ class WarpGroup:
     """What its SM's clock shows when its phase ends."""
     lines: int = 0
     issue: int = 0
-    """What it asks for in its phase (:func:`gpusched_env.games.child_launches.hardware.warp_machine.demand`)."""
+    """What they ask for in their phase (:func:`gpusched_env.games.child_launches.hardware.warp_machine.demand`)."""
     serial_work: list[int] = field(default_factory=list)
     """Work of the lanes that do their requests themselves in this turn."""
     spawned: list[LaunchedGrid] = field(default_factory=list)
@@ -105,7 +105,7 @@ class WarpSm:
     since_ps: int = 0
     rate: float = 0.0
     next_ps: int = 0
-    """When the first phase ends."""
+    """The time at which the first phase ends."""
 
     def begin(self, warps: WarpGroup, cycles: float, now_ps: int) -> None:
         """A phase of ``cycles``, alone, begins."""
@@ -130,8 +130,8 @@ class Queues:
     children: int = 0
     """Children launched, but without a hardware queue: what the pool holds."""
     in_use: int = 0
-    """Hardware queues."""
+    """Hardware queues in use."""
     handing_out: deque[LaunchedGrid] = field(default_factory=deque)
     """Grids in hardware queues with blocks that were not on an SM yet, in order."""
     ready_ps: int = 0
-    """When the last of them is, or was, ready."""
+    """The time at which the last grid that got a hardware queue is, or was, ready."""

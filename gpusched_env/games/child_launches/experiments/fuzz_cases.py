@@ -70,9 +70,9 @@ class LaunchCase(Stored, frozen=True, kw_only=True):
     held_until: Literal["blocks", "children"] = "blocks"
     aggregated: bool = False
     spawns: tuple[bool, ...] = ()
-    """The first decisions."""
+    """The first decisions, in order."""
     spawned: Share = 1.0
-    """Share of launches among those after them."""
+    """Share of launches among the decisions after ``spawns``."""
     misused: Share = 0.0
     """Share of requests before which the devices are told something that they have to refuse."""
     seed: int = 0
@@ -102,7 +102,7 @@ class LaunchCase(Stored, frozen=True, kw_only=True):
         return problem
 
     def self_contained(self) -> LaunchCase:
-        """The same: it names nothing that has to be looked up."""
+        """The same case: it names nothing that has to be looked up."""
         return self
 
 
@@ -258,7 +258,7 @@ class _Application:
         )
 
     def _block(self, *, small: bool = False) -> BlockShape:
-        """One that fits on an SM."""
+        """A shape of blocks that fits on an SM."""
         dice, limits = self._dice, self._gpu.limits
         most = min(limits.threads, 32 * limits.warps, 1024)
         threads = 32 if small else min(most, dice.weighted(BLOCK_THREADS))

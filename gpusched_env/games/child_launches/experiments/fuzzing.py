@@ -139,7 +139,7 @@ class _LaunchDuel:
         self.comparison.equal("refusal", "a refusal", True, self._both("refusal", call, refused=True) is None)
 
     def _both(self, what: str, call: Callable[[LaunchDevice], Any], *, refused: bool = False) -> RequestView | None:
-        """The same on both devices: equal views, or equal errors; the trusted one's view."""
+        """Do the same on both devices: equal views, or equal errors; gives the trusted one's view."""
         results = []
         for device in self.devices:
             try:
@@ -250,7 +250,7 @@ FREE_LAUNCHES: dict[str, Any] = msgspec.to_builtins(FREE)
 
 
 class LaunchShrinker(TreeShrinker[LaunchCase]):
-    """Greedy, as the one of the other devices."""
+    """A greedy shrinker, as that of the other devices."""
 
     def __init__(
         self, case: LaunchCase, device: MakeLaunchDevice, against: MakeLaunchDevice, *, seconds: float = SECONDS

@@ -175,7 +175,7 @@ GAME: Final[Game] = ChildLaunches()
 
 
 def _costs(applications: Sequence[Application], schedulers: list[str], on_progress: Progress) -> dict[str, list[float]]:
-    """Scheduler by scheduler."""
+    """The costs of schedulers, one after the other."""
     from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
     from gpusched_env.games.child_launches.scheduler import run_application
 

@@ -81,7 +81,7 @@ class LaunchCosts:
     per_child_cycles: float
     """``A``: a warp whose lanes launch ``x`` children stalls ``A x + b`` cycles; its SM goes on with others."""
     per_call_cycles: float
-    """``b``."""
+    """Cycles ``b`` that a call stalls, however many children it launches."""
     dispatch_cycles: float
     """Cycles from when a child has a hardware queue until its first block can start."""
     interval_cycles: float = 0.0
@@ -136,11 +136,11 @@ class LoopBody:
     dependent: float
     """Arithmetic instructions one after another."""
     instructions: float
-    """All instructions."""
+    """All instructions of the turn."""
     parent_lines: float
     """Lines of 128 bytes that a lane of a parent asks for: 1 where it walks through memory of its own."""
     child_lines: float
-    """The same in a child kernel, whose lanes take neighbouring items: 1/32 where these lie side by side."""
+    """Lines that a lane of a child asks for; its lanes take neighbouring items: 1/32 where these lie side by side."""
     miss: float = 0.0
     """Share of lines that L2 has not (0 to 1)."""
 
@@ -159,7 +159,7 @@ class LoopCosts:
     """A loop on a GPU."""
 
     iteration_cycles: float
-    """One turn of a warp that is alone."""
+    """Cycles of one turn of a warp that is alone."""
     iteration_issue_cycles: float
     """Cycles of its SM's schedulers, in the turn."""
     parent_lines: float
@@ -182,7 +182,7 @@ class WarpMachine:
     l2_cycles: float
     """Latency of a load that L1 or L2 serves, on average."""
     dram_cycles: float
-    """More latency where neither has it."""
+    """Further latency of a load that neither L1 nor L2 serves."""
     step_cycles: float
     """Latency of an arithmetic instruction."""
     issue_width: float

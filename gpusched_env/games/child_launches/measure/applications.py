@@ -208,7 +208,7 @@ class ApplicationOnGpu:
         self._refused = gpu.array(np.zeros(1, np.int32))
 
     def input(self, seed: int) -> Input:
-        """What it is."""
+        """The application on its input, as a row of the recording."""
         made, kernels = self.application.benchmark, self.application.benchmark.kernels
         names = [f"{self.application.source}_{form}" for form in ("flat", "launching")]
         return Input(
@@ -224,7 +224,7 @@ class ApplicationOnGpu:
         )
 
     def flat(self, pool: int) -> ApplicationTime:
-        """Every thread loops."""
+        """The time of the flat kernels: every thread loops."""
         return self._run("flat", pool)
 
     def launching(self, pool: int, threshold: int, child_block: int) -> ApplicationTime:

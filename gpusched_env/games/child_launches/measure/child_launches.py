@@ -39,7 +39,7 @@ _SPIN_US: Final = 200.0
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPattern:
-    """Who launches what."""
+    """The warps that launch, and the children that they launch."""
 
     warps: int = 1
     block_warps: int = 1
@@ -51,7 +51,7 @@ class LaunchPattern:
 
     @property
     def children(self) -> int:
-        """Launches in all."""
+        """Number of launches in all."""
         return self.warps * self.rounds * self.lanes
 
 
@@ -84,9 +84,9 @@ class Times:
     issued: int
     """When the last call returned: each warp's calls after its start."""
     start: NDArray[np.int64]
-    """(children that ran,) when, ascending."""
+    """(children that ran,) times of their starts, ascending."""
     end: NDArray[np.int64]
-    """(children that ran,) ascending."""
+    """(children that ran,) times of their ends, ascending."""
     errors: Counter[int]
     """Calls by error code, successes left out."""
 
@@ -99,7 +99,7 @@ class LaunchingKernel:
         self._kernel = gpu.kernels(__package__, "child_launches.cu").get_function("launch")
 
     def run(self, shape: LaunchPattern) -> Times:
-        """Once."""
+        """Run the kernel once."""
         calls = (shape.warps, shape.rounds)
         begin, call, cycles = (self._gpu.array(np.zeros(of, np.int64)) for of in (shape.warps, calls, calls))
         start, end = (self._gpu.array(np.full(shape.children, -1)) for _ in range(2))

@@ -22,7 +22,7 @@ class PredictedApplication:
 
     application: str
     threshold: int | None
-    """``None``: flat."""
+    """Threshold that the program has; ``None``: flat."""
 
     def run(self, device: str) -> float:
         """The application's predicted time, microseconds."""

@@ -43,7 +43,7 @@ application's own threshold; the paper's behind the stroke. Seed 0.
 
 
 def document() -> str:
-    """The page, Markdown."""
+    """The page of benchmarks, Markdown."""
     return _TOP + "".join(_row(benchmark(name)) for name in BENCHMARKS)
 
 

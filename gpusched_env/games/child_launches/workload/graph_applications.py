@@ -62,10 +62,10 @@ UNREACHED: Final = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """What was found, and its kernels."""
+    """Paths that were found, and the kernels of the search."""
 
     distance: Counts
-    """(vertices,) :data:`UNREACHED` where there is no path."""
+    """(vertices,) length of the shortest path; :data:`UNREACHED` where there is none."""
     kernels: Kernels
 
 
@@ -116,10 +116,10 @@ COLOURING_CHILD: Final = BlockShape(32, 32)
 
 @dataclass(frozen=True, eq=False)
 class Colouring:
-    """What was found, and its kernels."""
+    """A colouring that was found, and its kernels."""
 
     colour: Counts
-    """(vertices,)."""
+    """(vertices,) the colour of each vertex."""
     kernels: Kernels
 
 

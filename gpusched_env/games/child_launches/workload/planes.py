@@ -109,7 +109,7 @@ class Front:
     amplitude: NDArray[np.float64]
     """(modes,) relative height of the wrinkle of 1, 2, 3 ... waves around the front."""
     phase: NDArray[np.float64]
-    """(modes,) radians."""
+    """(modes,) phase of each wrinkle, radians."""
 
     def distance(self, x: Points, y: Points) -> Points:
         """Distance along the ray from the middle to the front, negative in burnt gas; shape of ``x``."""

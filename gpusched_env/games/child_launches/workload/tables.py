@@ -33,7 +33,7 @@ class Species:
     """A genome in small: independent letters with families of repeats strewn in."""
 
     bases: int
-    """Length."""
+    """Length of the genome, bases."""
     gc_content: float
     """Share of G and C among the letters outside of repeats, 0 to 1."""
     repeat_share: float = 0.0
@@ -164,7 +164,7 @@ class SparsePattern:
     first: Counts
     """(rows + 1,) where each row's nonzeros start."""
     column: Counts
-    """(nonzeros,)."""
+    """(nonzeros,) the column of each nonzero."""
 
 
 def random_pattern(rows: int, columns: int, density: float, *, seed: int) -> SparsePattern:

@@ -74,7 +74,7 @@ class PlaceTerm(enum.IntEnum):
     UNLIKE = enum.auto()
     """The difference of the shares of utilisation and memory."""
     SLEEPS = enum.auto()
-    """What that is above 1 if training does not sleep, at most 1."""
+    """What the worst latency over SLO is above 1 if training does not sleep, at most 1."""
     RATIO = enum.auto()
     """``x / (1 + x)`` of the worst latency over SLO in the last report."""
     OLDEST = enum.auto()
@@ -221,7 +221,7 @@ class FleetPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_
     """Control of each GPU."""
 
     def summary(self) -> str:
-        """One line about it."""
+        """A line about the rule."""
         return self.told(f"a fleet rule of {len(self.terms)} terms")
 
 
@@ -300,19 +300,19 @@ def play_day(
 
 @cached()
 def gpu_for_compiled(fleet: Any, rates: Any, weights: Any, job: int, row: Any) -> int:
-    """:func:`~gpusched_env.games.fleet.agents.rule.gpu_for`, compiled."""
+    """The compiled :func:`~gpusched_env.games.fleet.agents.rule.gpu_for`."""
     return gpu_for(fleet, rates, weights, job, row)
 
 
 @cached()
 def gpu_to_empty_compiled(fleet: Any, rates: Any, weights: Any, row: Any) -> int:
-    """:func:`~gpusched_env.games.fleet.agents.rule.gpu_to_empty`, compiled."""
+    """The compiled :func:`~gpusched_env.games.fleet.agents.rule.gpu_to_empty`."""
     return gpu_to_empty(fleet, rates, weights, row)
 
 
 @cached()
 def beside_compiled(fleet: Any, rates: Any, weights: Any, job: int, but: int, row: Any) -> int:
-    """:func:`~gpusched_env.games.fleet.agents.rule.best_shared_gpu`, compiled."""
+    """The compiled :func:`~gpusched_env.games.fleet.agents.rule.best_shared_gpu`."""
     return best_shared_gpu(fleet, rates, weights, job, but, row)
 
 
@@ -348,5 +348,5 @@ class LearnedFleet(ConsolidatingDispatcher):
         return int(gpu_to_empty_compiled(fleet, self._rates, self.weights, self._row)) if self.moves else WAITS
 
     def describe(self) -> str:
-        """One line about it."""
+        """A line about the dispatcher."""
         return self.info.summary()

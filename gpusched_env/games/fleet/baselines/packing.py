@@ -22,7 +22,7 @@ class Packing:
     rule: PackingRule = PackingRule()
 
     def reset(self, kinds: tuple[GpuKind, ...]) -> None:
-        """Nothing to remember."""
+        """Begin a fleet; there is nothing to remember."""
 
     def decide(self, view: FleetView) -> Command:
         """Place the job that has waited longest."""

@@ -60,13 +60,13 @@ ROOM: Final = PackingRule()
 
 @procedure
 def ratio_of(value: float) -> float:
-    """Unit :data:`~gpusched_env.envs.features.RATIO`."""
+    """A value in the unit :data:`~gpusched_env.envs.features.RATIO`."""
     return value / (1.0 + value)
 
 
 @procedure
 def age_of(time_us: float) -> float:
-    """Unit :data:`~gpusched_env.games.fleet.environment.encoding.AGE`."""
+    """A time in the unit :data:`~gpusched_env.games.fleet.environment.encoding.AGE`."""
     return min(1.0, math.log1p(max(0.0, time_us) / 60e6) / math.log1p(AGE_TOP))
 
 
@@ -167,7 +167,7 @@ def encode(fleet: Any, rates: Any, job: int, rows: Any, gpus: Any) -> None:
 
 @cached()
 def encode_compiled(fleet: Any, rates: Any, job: int, rows: Any, gpus: Any) -> None:
-    """:func:`encode`, compiled."""
+    """The compiled :func:`encode`."""
     encode(fleet, rates, job, rows, gpus)
 
 
@@ -193,7 +193,7 @@ def first_undisturbed(fleet: Any, rates: Any, job: int, but: int, best: bool, ro
 
 @cached()
 def empty_gpu_compiled(fleet: Any, job: int) -> int:
-    """:func:`empty_gpu`, compiled."""
+    """The compiled :func:`empty_gpu`."""
     return empty_gpu(fleet, job)
 
 
@@ -205,7 +205,7 @@ class ConsolidatingDispatcher(ABC):
         self._looked_us, self._old = -1, WAITS
 
     def decide(self, view: FleetView) -> Command:
-        """The next command."""
+        """The next command of the dispatcher."""
         fleet = view.shown
         for job in view.waiting.tolist():
             gpu = self._gpu_for(fleet, job)

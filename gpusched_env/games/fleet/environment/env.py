@@ -82,18 +82,18 @@ def picture(problem: FleetProblem, counts: Counts) -> NDArray[np.uint8]:
 RenderMode = Literal["rgb_array", "ansi"]
 Rows = NDArray[np.float32]
 NEW, QUEUE = CANDIDATES, CANDIDATES + 1
-"""Actions behind those of the candidates."""
+"""Actions behind those of the candidate GPUs."""
 
 
 @dataclass(slots=True)
 class FleetDayUnderWay:
-    """An episode."""
+    """An episode under way."""
 
     fleet: Fleet
     alone: float
-    """Reports of jobs that each have a GPU."""
+    """Reports that jobs would take if each had a GPU."""
     view: FleetView | None
-    """``None``: it is over."""
+    """What there is to see; ``None``: the episode is over."""
     held: set[int] = field(default_factory=set)
     """Jobs that wait until the next report."""
     counts: list[tuple[int, int, int]] = field(default_factory=list)

@@ -56,7 +56,7 @@ def lockstep(gpus: int, reports: int) -> Measurement:
 
 
 def separate(gpus: int, reports: int) -> Measurement:
-    """The same GPUs one after the other, each a plain episode with its own jobs only."""
+    """The GPUs of :func:`lockstep` one after the other, each a plain episode with its own jobs only."""
     alone = _plain(fleet_of(1, reports))
 
     def measure() -> Elapsed:

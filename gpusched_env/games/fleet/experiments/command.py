@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FleetOptions:
-    """What is simulated."""
+    """Options of what is simulated."""
 
     dispatchers: Annotated[
         str,

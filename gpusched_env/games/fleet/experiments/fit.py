@@ -43,7 +43,7 @@ class ProgramOnGpu:
         return self.workload in TRAINING
 
     def of(self, alone_us: float, priority: int) -> dict[str, Any]:
-        """The tenant; ``alone_us``: its batch or iteration alone."""
+        """The tenant of the program; ``alone_us``: its batch or iteration alone."""
         pause_us = alone_us * (self.sleep if self.training else 1.0 / self.activity - 1.0)
         launch = {} if self.training else {"launch": "graph"}
         arrivals = {"kind": "closed-loop", "think_us": pause_us}
@@ -74,7 +74,7 @@ class SharedGpuCell:
     clients: tuple[ProgramOnGpu, ...]
     training_share: int = 100
     inference_share: int = 100
-    """MPS percentages."""
+    """MPS percentages of training and of inference."""
 
     def run(self, device: str) -> list[float]:
         """Mean time of a batch, or of an iteration and the sleep after it, of each, over that alone on all SMs."""
@@ -108,7 +108,7 @@ def pair_cells() -> list[SharedGpuCell]:
 
 
 def inference_cells() -> list[SharedGpuCell]:
-    """Inference beside inference."""
+    """Cells of inference beside inference."""
     return [
         SharedGpuCell((ProgramOnGpu(INFERENCE[i], ACTIVITIES[0]), ProgramOnGpu(INFERENCE[(i + 1) % 3], activity)))
         for i in range(3)

@@ -24,13 +24,13 @@ Few = Annotated[int, Meta(ge=1, le=64)]
 
 
 class GpusOfAKind(Stored, frozen=True, kw_only=True):
-    """Equal GPUs."""
+    """Equal GPUs of a case's fleet."""
 
     count: Few = 1
     memory_gb: Positive = 16.0
     speed: Positive = 1.0
     spec: str = "v100-sxm"
-    """Which is simulated, where GPUs are block by block."""
+    """Name of the GPU that is simulated, where GPUs are block by block."""
 
 
 class FleetJob(Stored, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class FleetCase(Stored, frozen=True, kw_only=True):
         return FleetProblem("fuzz", np.array(rows, JOB), kinds, self.rates, horizon_us, programs=programs, **times)
 
     def self_contained(self) -> FleetCase:
-        """The same: it names nothing that has to be looked up."""
+        """The same case: it names nothing that has to be looked up."""
         return self
 
 
@@ -106,7 +106,7 @@ class FleetCounterexample(Counterexample, frozen=True, kw_only=True):
 MEMORIES_GB = (4.0, 16.0, 32.0)
 REPORTS_US = (1, 1000, 1_000_000, 10_000_000, 60_000_000)
 KINDS = {1: 4, 2: 2, 3: 1}
-"""How many, and their weights."""
+"""Numbers of kinds of GPUs, and their weights."""
 BLOCKS = 0.1
 """Share of cases whose GPUs are simulated block by block."""
 TEACHING = "toy-4sm"

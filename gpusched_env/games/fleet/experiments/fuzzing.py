@@ -54,7 +54,7 @@ class CompiledFleet:
     encodes: Callable[..., None] = staticmethod(encode_compiled)
 
     def reset(self, problem: FleetProblem, control: str) -> FleetView:
-        """Time 0."""
+        """Begin at time 0."""
         self.fleet = Fleet(problem, control, self.advances if self.level is None else self.level(problem))
         return self.fleet.reset()
 
@@ -83,7 +83,7 @@ class CompiledFleet:
 
 
 class PlainFleet(CompiledFleet):
-    """The same text as plain Python; rules are asked for each command, as any dispatcher."""
+    """The text of compiled code as plain Python; rules are asked for each command, as any dispatcher."""
 
     simulator = "reference"
 
@@ -143,7 +143,7 @@ class PackingDispatcher:
         self.control, self.rule = control, rule
 
     def reset(self, kinds: tuple[GpuKind, ...]) -> None:
-        """Nothing to remember."""
+        """Begin a fleet; there is nothing to remember."""
 
     def decide(self, view: FleetView) -> Command:
         """Place the job that has waited longest."""
@@ -228,7 +228,7 @@ class _FleetDuel:
             self.outcome.counts[type(command).__name__] += 1
 
     def _both(self, what: str, call: Callable[[CompiledFleet], FleetView | None]) -> tuple[FleetView, FleetView] | None:
-        """The same on both devices: views or their end, or equal errors."""
+        """Do the same on both devices: views or their end, or equal errors."""
         results: list[Any] = []
         for device in self.devices:
             try:
@@ -249,7 +249,7 @@ class _FleetDuel:
         self._hold(expected.state)
 
     def _hold(self, state: FleetState, run: FleetRun | None = None) -> None:
-        """What is true of every fleet."""
+        """Check what is true of every fleet."""
         there = {gpu: state.slots[gpu, : state.count[gpu]].tolist() for gpu in range(len(state.count))}
         placed = [job for jobs in there.values() for job in jobs]
         self._true("a job is on one GPU at most", len(placed) == len(set(placed)))
@@ -306,7 +306,7 @@ NUMBERS = r"jobs/.*|kinds/.*|rates/.*|reports|report_us|restart_us|placed|moved|
 
 
 class FleetShrinker(TreeShrinker[FleetCase]):
-    """Greedy, as the one of the other devices."""
+    """A greedy shrinker, as that of the other devices."""
 
     def __init__(self, case: FleetCase, device: MakeFleet, against: MakeFleet, *, seconds: float = SECONDS) -> None:
         super().__init__(case, lambda tried: play_fleet(tried, device, against).difference, seconds=seconds)

@@ -148,7 +148,7 @@ GAME: Final[Game] = Fleets()
 
 
 def _costs(seeds: Sequence[int], dispatchers: list[str], on_progress: Progress) -> dict[str, list[float]]:
-    """Dispatcher by dispatcher."""
+    """The costs of dispatchers, one after the other."""
     costs: dict[str, list[float]] = {name: [] for name in dispatchers}
     total, done = len(dispatchers) * len(seeds), 0
     for name in dispatchers:

@@ -116,7 +116,7 @@ class SmallFleet:
 JOB_COLUMNS: Final = ("left_us", "ready_us", "served_us", "ratio_us", "late_us")
 """Columns of a job that go with it from shard to shard."""
 GPU_COLUMNS: Final = ("sleep_us", "share", "ratio", "used_us", "busy_us")
-"""Columns of a GPU that it reports."""
+"""Columns of a GPU that a shard reports."""
 Rows = dict[int, tuple[float, ...]]
 MakeBlocks = Callable[[FleetProblem], BlockSimulatedFleet]
 
@@ -301,7 +301,7 @@ def _waited(name: str) -> Callable[[Any], Any]:
 
 
 def level_of(blocks: MakeBlocks | None) -> str:
-    """What results call it."""
+    """What results call the level of simulation."""
     return "rates" if blocks is None else BlockSimulatedFleet.level
 
 

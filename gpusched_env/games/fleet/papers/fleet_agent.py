@@ -122,7 +122,7 @@ class DayFigures:
     late: tuple[int, ...]
     """Inference jobs that violate their SLO."""
     served: tuple[int, ...]
-    """Inference jobs."""
+    """Inference jobs that were served."""
     late_requests: tuple[float, ...]
     training_stretch: tuple[float, ...]
     energy_j: tuple[float, ...]

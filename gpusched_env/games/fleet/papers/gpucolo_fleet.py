@@ -104,7 +104,7 @@ class FleetDays:
     rates: str = "block-level"
     seed: int = 0
     ratio: float = 3.0
-    """Inference to training."""
+    """Ratio of inference to training."""
     scale: float = 1.0
     disturbance: float = 1.0
     """Factor on what others do to batches."""

@@ -8,17 +8,17 @@ from gpusched_env.games.fleet.windows import advance, place_arrived, run_windows
 
 @cached()
 def advance_compiled(fleet, control, rates, report_us, restart_us):
-    """:func:`advance`, compiled."""
+    """The compiled :func:`advance`."""
     advance(fleet, control, rates, report_us, restart_us)
 
 
 @cached()
 def run_windows_compiled(fleet, rule, control, rates, report_us, restart_us, counts):
-    """:func:`run_windows`, compiled."""
+    """The compiled :func:`run_windows`."""
     run_windows(fleet, rule, control, rates, report_us, restart_us, counts)
 
 
 @cached()
 def pack_compiled(fleet, rule):
-    """:func:`place_arrived`, compiled."""
+    """The compiled :func:`place_arrived`."""
     place_arrived(fleet, rule)

@@ -113,7 +113,7 @@ The simulated SLO of the paper, 0.96 of a length in the trace, cannot be kept wh
 
 @dataclass(frozen=True, kw_only=True)
 class FleetTrace:
-    """What is drawn.
+    """The statistics of the jobs that are drawn.
 
     Raises:
         InputError: a value out of its range.

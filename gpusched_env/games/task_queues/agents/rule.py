@@ -86,7 +86,7 @@ def _terms_of(form: Form) -> list[float]:
 OF_FORMS: Final = np.array([_terms_of(form) for form in FORMS], np.float32)
 """Terms of all forms on offer, shape ``(actions, FormTerm)``."""
 PLAIN: Final = np.array([form.threshold == 0 for form in FORMS])
-"""Which of them are for all applications; the others are for searches."""
+"""Whether each form is for all applications; the others are for searches."""
 USUAL: Final = tuple(FORMS.index(BEST_FORM_OF_APPLICATION[application]) for application in KINDS)
 """The usual form of each application, by application."""
 FINISH: Final = FORMS.index(ENDING_FORM)
@@ -139,7 +139,7 @@ class FormPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_f
     reads: tuple[str, ...] = READS
 
     def summary(self) -> str:
-        """One line about it."""
+        """A line about the rule."""
         return self.told(f"a rule of forms of {len(self.terms)} terms")
 
 
@@ -190,5 +190,5 @@ class LearnedForms(FormsByRule):
         super().__init__(weights["value"])
 
     def describe(self) -> str:
-        """One line about it."""
+        """A line about the scheduler."""
         return self.info.summary()

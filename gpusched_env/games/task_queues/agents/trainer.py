@@ -35,7 +35,7 @@ class FormTraining(GameTraining, frozen=True, kw_only=True):
     algo: Literal["every-form"] = "every-form"
     policy: Literal["forms"] = "forms"
     timesteps: Count = 24_000
-    """Forms tried."""
+    """Number of forms tried."""
     validate_every: Count = 2_400
     validation_seeds: Count = 128
     checkpoint_every: Count = 2_400

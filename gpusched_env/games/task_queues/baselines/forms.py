@@ -37,11 +37,11 @@ class FixedForm:
     form: Form
 
     def reset(self, knowledge: TaskKnowledge, rng: np.random.Generator) -> Form:
-        """The form."""
+        """The form that an application begins with."""
         return self.form
 
     def decide(self, view: TaskView) -> Form:
-        """Still the same."""
+        """The form that an application goes on with: still the same."""
         return self.form
 
 
@@ -85,7 +85,7 @@ class DiscretePriority(FixedForm):
         self._plain = Form("discrete", "block", fetch)
 
     def reset(self, knowledge: TaskKnowledge, rng: np.random.Generator) -> Form:
-        """The form."""
+        """The form that an application begins with."""
         self.form = self._near if knowledge.application == "bfs" else self._plain
         return self.form
 
@@ -166,7 +166,7 @@ FORMS_BY_NAME: Final = {
         *(Form("discrete", "block", 32, threshold=threshold, delta=delta) for threshold, delta in THRESHOLDS),
     )
 }
-"""All of them."""
+"""All fixed forms by their names."""
 
 
 def forms_of(problem: TaskProblem) -> Iterator[Form]:
@@ -183,7 +183,7 @@ class OfflineBest(FixedForm):
     ranges = {}  # noqa: RUF012
 
     def see(self, problem: TaskProblem) -> None:
-        """Run every form."""
+        """Run every form on the graph, and keep the best."""
         device, times = CompiledTaskDevice(), {}
         for form in forms_of(problem):
             device.begin(replace(problem, log=0), form)
@@ -233,7 +233,7 @@ class ByApplication:
                 raise InputError(f"form {name!r}; {did_you_mean(name, FORMS_BY_NAME)}")
 
     def reset(self, knowledge: TaskKnowledge, rng: np.random.Generator) -> Form:
-        """The application's."""
+        """The form of the application."""
         self._form = FORMS_BY_NAME[self._names[knowledge.application]]
         return self._form
 

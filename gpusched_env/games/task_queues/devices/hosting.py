@@ -117,7 +117,7 @@ class HostedForms(OneThread, ABC):
                 self._maybe_over()
 
     def _launch(self, host: TaskHost, launched_ps: int) -> None:
-        """What is new in a queue becomes a kernel."""
+        """Make a kernel of what is new in a queue."""
         queue = host.queues[host.active]
         number = len(host.kernels)
         arrives_ps = launched_ps + self.machine.launch_ps
@@ -150,7 +150,7 @@ class HostedForms(OneThread, ABC):
         self._form_over(self.now_ps)
 
     def _maybe_next_level(self) -> None:
-        """The same where a bulk-synchronous form goes on."""
+        """Maybe nothing runs, and nothing is on the way: then a bulk-synchronous form goes on to the next level."""
         if not self._sums["flying"] and all(host.rests for host in self._hosts):
             self._all_read(self.now_ps + self.machine.sync_ps + self.machine.copy_ps)
 
@@ -186,7 +186,7 @@ class HostedForms(OneThread, ABC):
         self.now_ps, self.finished = known_ps, True
 
     def _put_tasks_back(self) -> int:
-        """What workers have taken and not begun goes to the back of a GPU's first queue, and so does the second."""
+        """Put what workers have taken and not begun at the back of a GPU's first queue, and then its second queue."""
         number = 0
         for host in self._hosts:
             own, other = host.queues

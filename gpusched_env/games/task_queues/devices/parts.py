@@ -104,7 +104,7 @@ class TaskHost:
     ps_per_edge: float
     memory_free_ps: int = 0
     read_ps: int = FOREVER
-    """When its next copy of the queue's end is taken."""
+    """The time at which the host takes its next copy of the queue's end."""
     active: int = 0
     threshold: int = 0
     empty: int = 0
@@ -118,7 +118,7 @@ class TaskHost:
     """Workers without a block; the last one is taken first."""
 
     def begin(self, threshold: int, workers: list[TaskWorker]) -> None:
-        """Another form starts."""
+        """Start another form."""
         self.active, self.threshold, self.empty = 0, threshold, 0
         self.kernels, self.arrived, self.head, self.ended = [], 0, 0, 0
         self.read_ps = FOREVER
@@ -131,12 +131,12 @@ class TaskHost:
 
     @property
     def next_ps(self) -> int:
-        """When it does something."""
+        """The time at which the host does something next."""
         return min(self.read_ps, self.arrival_ps)
 
     @property
     def rests(self) -> bool:
-        """Whether it waits for nothing."""
+        """Whether the host waits for nothing."""
         return self.read_ps == FOREVER and self.ended == len(self.kernels)
 
 

@@ -59,7 +59,7 @@ class TaskCase(Stored, frozen=True, kw_only=True):
     partition: Partition = "vertices"
     vertices: Vertices
     edges: tuple[tuple[int, int], ...] = ()
-    """Undirected."""
+    """Undirected edges of the graph."""
     application: Application = "bfs"
     source: int = 0
     epsilon: float = 0.01
@@ -67,7 +67,7 @@ class TaskCase(Stored, frozen=True, kw_only=True):
     polls: int = 10
     relaunch: bool = False
     forms: Annotated[tuple[Form, ...], Meta(min_length=1)]
-    """One after another."""
+    """Forms, one after another."""
     stay_ps: tuple[int, ...] = ()
     """How long after the start, or after the change before it, each further one is asked for."""
     pause_ps: Annotated[int, Meta(ge=1)] = 1 << 40
@@ -100,7 +100,7 @@ class TaskCase(Stored, frozen=True, kw_only=True):
         )
 
     def self_contained(self) -> TaskCase:
-        """The same: it names nothing that has to be looked up."""
+        """The same case: it names nothing that has to be looked up."""
         return self
 
 
@@ -283,7 +283,7 @@ class _TaskDuel:
         return over
 
     def _both(self, what: str, call: Callable[[TaskDevice], Any]) -> Any:
-        """The same on both devices: the trusted one's answer; the error, if there is one."""
+        """Do the same on both devices: gives the trusted one's answer; the error, if there is one."""
         results = []
         for device in self.devices:
             try:
@@ -353,7 +353,7 @@ NUMBERS = rf"gpus|vertices|source|polls|capacity|stay_ps/\d+|pause_ps|forms/\d+/
 
 
 class TaskShrinker(TreeShrinker[TaskCase]):
-    """Greedy, as those of the other devices."""
+    """A greedy shrinker, as those of the other devices."""
 
     def __init__(
         self, case: TaskCase, device: MakeTaskDevice, against: MakeTaskDevice, *, seconds: float = SECONDS

@@ -73,7 +73,7 @@ class FormCosts:
 
     application: str
     degree: float
-    """Edges a vertex."""
+    """Edges a vertex of the graph."""
     costs: tuple[float, ...]
     """Costs of every form, then of every early form; of an agent or a change, one."""
 

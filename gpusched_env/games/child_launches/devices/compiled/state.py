@@ -83,7 +83,7 @@ class MachineState(NamedTuple):
     targets: Floats
     """(SMs, warps) the SM's clock when each running warp's phase ends, ascending."""
     running: Ints
-    """(SMs, warps) which these are."""
+    """(SMs, warps) which warps the running ones are."""
     room: Ints
     """(2, SMs) blocks of the present kernel, and of its children, that each SM can still take."""
     blocks: Table
@@ -99,7 +99,7 @@ class MachineState(NamedTuple):
     waiting: Ints
     """(grids,) those that came to the hardware queues, in order; the core says which still wait."""
     handing: Ints
-    """(grids,) those that got one, in order."""
+    """(grids,) those that got a hardware queue, in order."""
     kernels: Table
     base: Ints
     first_request: Ints

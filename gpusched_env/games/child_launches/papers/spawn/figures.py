@@ -52,7 +52,7 @@ WITHIN = 0.12
 BAR_ERROR = {"dp": 0.25, "offline": 0.18, "spawn": 0.18}
 """Largest mean relative error of the bars."""
 CLOSE = 0.15
-"""Bars within so much are counted."""
+"""Largest relative error of a bar that counts as close."""
 OPTIMUM_POINTS, OPTIMA = 15.0, 10
 """Limits for Figure 5: so near the best share lies to the published one, on at least so many of the thirteen."""
 MOVES, ALIKE = 0.05, 0.5
@@ -75,7 +75,7 @@ class Scored:
     """``None``: the paper has none, as of errors against itself."""
     ours: float
     criterion: str
-    """Our own."""
+    """Our own criterion."""
     comes_out: bool
     form: str = ".2f"
 
@@ -240,7 +240,7 @@ class SpawnFigures(Reproduction):
 
     @functools.cached_property
     def scores(self) -> list[Scored]:
-        """What is judged."""
+        """The figures that are judged."""
         bars = self.bars("")
         means = self.sums(bars)["geomean"]
         return list(scored(bars, self.theirs, means, self.offload(), self.blocks(), self.queues(), self.occupancies()))
@@ -318,7 +318,7 @@ class SpawnFigures(Reproduction):
 
 
 def outcome(figures: SpawnFigures) -> str:
-    """Three paragraphs."""
+    """The outcome in three paragraphs."""
     held = [score.figure for score in figures.scores if score.comes_out]
     missed = Counter(score.source for score in figures.scores if not score.comes_out)
     off = ", ".join(f"{count} of {source}" for source, count in missed.items())

@@ -54,7 +54,7 @@ def block_slots(problem: LaunchProblem) -> LaunchProblem:
 
 
 def child_block(threads: int) -> Change:
-    """Children's blocks of so many threads."""
+    """The change to children's blocks of so many threads."""
 
     def change(problem: LaunchProblem) -> LaunchProblem:
         kernels = [
@@ -153,7 +153,7 @@ def maps_of(benchmark: str) -> dict[str, Change]:
 FLAT, DP, OFFLINE, SPAWN, DTBL, AGGREGATION = "flat", "baseline-dp", "offline-search", "spawn", "dtbl", "aggregation"
 QUICK = "offline-search(points=9)"
 BARS = {"dp": DP, "offline": OFFLINE, "spawn": SPAWN}
-"""The paper's bars."""
+"""The paper's bars, by their names here."""
 CHOICES = {
     "block time: mean of all": "spawn(block_time=mean)",
     "warp time: at most 1,024 cycles": "spawn(warp_time=within-1024)",

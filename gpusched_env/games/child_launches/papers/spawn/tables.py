@@ -58,7 +58,7 @@ def all_tables(figures: SpawnFigures) -> list[Table]:
 
 
 def score_table(figures: SpawnFigures) -> Table:
-    """What is judged."""
+    """The figures that are judged."""
     rows = [
         (
             score.figure,
@@ -132,7 +132,7 @@ def launch_table(figures: SpawnFigures) -> Table:
 
 
 def offload_table(figures: SpawnFigures) -> Table:
-    """Figure 5."""
+    """The table of Figure 5."""
     sweep = figures.offload()
     found, errors = optima(sweep), sweep_errors(sweep)
     rows = []
@@ -224,7 +224,7 @@ def map_table(figures: SpawnFigures) -> Table:
 
 
 def today_table(figures: SpawnFigures) -> Table:
-    """The same on a GPU of today."""
+    """The speed-ups on a GPU of today."""
     bars, runs = figures.bars(TODAY), figures.to_frame(SpawnRun)
     children = runs[(runs.variation == TODAY) & (runs.scheduler == SPAWN)].set_index("benchmark")["children"]
     rows = [

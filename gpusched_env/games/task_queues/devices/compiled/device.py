@@ -91,7 +91,7 @@ class CompiledTaskDevice(OneThread):
         core["now_ps"], self.finished = known_ps, True
 
     def _put_tasks_back(self) -> int:
-        """What workers have taken and not begun goes to the back of a GPU's first queue, and so does the second."""
+        """Put what workers have taken and not begun at the back of a GPU's first queue, and then its second queue."""
         number = sum(self._put_back_of(gpu) for gpu in range(self.problem.gpus))
         self.state.core[0]["put_back"] += number
         return number

@@ -130,7 +130,7 @@ def _read_end(state, gpu):
 
 @called
 def _launch(state, gpu, queue, launched_ps):
-    """What is new in a queue becomes a kernel."""
+    """Make a kernel of what is new in a queue."""
     host, rules = state.hosts[gpu], state.rules[0]
     kernel = kernel_of(state, gpu, host.kernels)
     kernel.queue = 2 * gpu + host.active

@@ -57,7 +57,7 @@ def leave(state):
 
 @cached()
 def proceed(state, until_ps):
-    """Run on; how it came to a stop."""
+    """Run on up to a time; gives how it came to a stop."""
     core, rules = state.core[0], state.rules[0]
     while True:
         next_ps = min(min(core.host_ps, core.link_ps), state.due[1] >> 2)

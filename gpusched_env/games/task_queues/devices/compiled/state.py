@@ -112,7 +112,7 @@ class TaskState(NamedTuple):
     """(workers, tasks of a step) the depth at which a task was taken, what each neighbour gets of its residual, or what
     a colouring found out."""
     kernels: Table
-    """(GPUs x kernels,)."""
+    """(GPUs x kernels,) the kernels of each GPU."""
     log: Table
     data: Data
 
@@ -155,7 +155,7 @@ def new_state(problem: TaskProblem) -> TaskState:
 
 
 def with_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
-    """The same run with the tables of another form."""
+    """The state of the same run with the tables of another form."""
     return _of_form(problem, form, state)
 
 

@@ -111,7 +111,7 @@ def plan_batch(state, link, now_ps):
 
 @called
 def next_of_link(state, link):
-    """When something happens on a link next."""
+    """The time at which something happens on a link next."""
     row = state.links[link]
     when_ps = row.send_ps
     if row.landed < row.departed:
@@ -319,7 +319,7 @@ def _append(state, queue, task):
 
 @called
 def _reserve(state, number):
-    """What the round has found goes into the queues, and to other GPUs; whether it fits."""
+    """Put what the round has found into the queues, and send it to other GPUs; whether it fits."""
     core, rules, worker = state.core[0], state.rules[0], state.workers[number]
     through_ps, tasks = core.now_ps, 0
     own = 2 * worker.gpu

@@ -134,7 +134,7 @@ def wake_all(state):
 
 @called
 def publish(state, number):
-    """What a worker has reserved is written; gives when it can go on."""
+    """Write what a worker has reserved; gives when it can go on."""
     core, rules, worker = state.core[0], state.rules[0], state.workers[number]
     ready_ps = core.now_ps
     own = 2 * worker.gpu

@@ -98,7 +98,7 @@ class FormRun:
 
 @dataclass(frozen=True)
 class Runs:
-    """A graph's runs."""
+    """Runs of a graph, and its size."""
 
     vertices: int
     edges: int

@@ -116,7 +116,7 @@ class GpusRun:
     tasks: int
     overwork: float
     sent: int
-    """Tasks to other GPUs."""
+    """Number of tasks sent to other GPUs."""
     sendings: int
     cut: float
     """Share of edges between two GPUs."""
@@ -132,7 +132,7 @@ class OnGpus:
     application: Application
     gpus: int
     link: str = "NVLink as it is"
-    """One of :data:`CHANGES`."""
+    """Name of the link, one of :data:`CHANGES`."""
 
     def run(self, device: str) -> GpusRun:
         problem = problem_on(self.graph, self.application, gpus=self.gpus, link=changed(self.link))
@@ -170,7 +170,7 @@ def cells() -> Sequence[OnGpus]:
 
 
 class SeveralGpus:
-    """What came out."""
+    """What runs on several GPUs came to."""
 
     def __init__(self, runs: Mapping[OnGpus, GpusRun]) -> None:
         self.runs = dict(runs)
@@ -245,7 +245,7 @@ class SeveralGpus:
         return table_of("What hangs on the link, on small graphs", rows, columns)
 
     def data(self) -> list[dict[str, Any]]:
-        """The runs."""
+        """The runs as rows."""
         return [{**asdict(cell), **asdict(run)} for cell, run in self.runs.items()]
 
 
