@@ -54,7 +54,7 @@ def _as_profilers_write(data: bytes, path: Path) -> Any:
 MOST_BYTES = 2**53
 """Most bytes of a copy or memset."""
 SMALL_BYTES = 2**24
-"""What may be zipped to any size."""
+"""Most bytes that may be zipped to any size."""
 _DECIMAL = re.compile(r"\d{1,20}(\.\d{1,20})?")
 LATEST_US = 1e18
 """Latest time in a file: profilers count from 1970, which is 2e15 microseconds ago."""
