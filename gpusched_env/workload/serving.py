@@ -46,7 +46,7 @@ QUANTILES: Final = 256
 class ListedLengths(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="values", tag_field="kind"
 ):
-    """One of these, each as likely, clipped to ``most``: lengths of a trace, or a single one."""
+    """One of ``values``, each as likely, clipped to ``most``: lengths of a trace, or a single one."""
 
     values: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=2**20)]
     most: Count | None = None

@@ -187,7 +187,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Service objective: a job's turnaround should not exceed this, or with ``batching`` the time to its first token.
     """
     launch: Literal["eager", "graph"] = "eager"
-    """``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
+    """How it launches: ``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
     iteration_us: Duration | None = None
     """Host speed: scale the recorded host times so that an iteration alone takes this long (``eager`` only)."""
     host_us: Time | None = None

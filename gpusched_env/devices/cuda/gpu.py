@@ -151,7 +151,7 @@ class Order:
     """A launch that has not finished."""
 
     work: Work
-    """Its work, which waits for all in ``after``, of its own queue too."""
+    """Work of the launch, which waits for all in ``after``, of its own queue too."""
     place: LaunchPlace = LaunchPlace.HELD
     preempted: bool = False
     """Whether the scheduler wants it back."""
@@ -160,7 +160,7 @@ class Order:
 
     @property
     def queue(self) -> tuple[int, int, tuple[int, int] | None]:
-        """Its queue: its stream at a priority on some SMs."""
+        """Queue of the launch: its stream at a priority on some SMs."""
         return self.work.stream, self.work.priority, self.work.sms
 
 

@@ -102,7 +102,7 @@ class BlockRecord:
 RECALL_BYTES: Final = 16
 """``Recall`` in ``synthetic.cu``: blocks that are through, and the seed of a launch that is recalled."""
 STOP_AT: Final = 8
-"""Bytes of ``Recall`` before that seed."""
+"""Bytes of ``Recall`` before the seed of the launch."""
 
 
 class Recalls:
@@ -173,7 +173,7 @@ class Partitions:
     """The SMs of one GPU, split once; each partition is made when it is first asked for."""
 
     def __init__(self, number: int) -> None:
-        """``number``: of the GPU in this machine, which is in use already.
+        """Split the SMs of the GPU of a ``number`` in this machine, which is in use already.
 
         Raises:
             GpuError: the driver does not split it.

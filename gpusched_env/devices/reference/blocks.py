@@ -63,7 +63,7 @@ class Grid:
     blocks: int
     """Blocks of the whole kernel."""
     tiling: Tiling | None = None
-    """Its tiles, where they are synchronised."""
+    """Tiles of its launch, where they are synchronised."""
     saved: int = 0
     """How many of :attr:`waiting` continue with :attr:`saved_left` of their work."""
     saved_left: float = 1.0
@@ -255,7 +255,7 @@ class Rates:
     """Sets the rates of all blocks of a context."""
 
     def __init__(self, sms: list[Sm], physics: Any) -> None:
-        """``physics``: the fields of :data:`~gpusched_env.hardware.occupancy.GPU_DTYPE`."""
+        """Make the rates of ``sms``; ``physics``: the fields of :data:`~gpusched_env.hardware.occupancy.GPU_DTYPE`."""
         self._sms = sms
         self._physics = physics
         self._times_us: list[list[float]] = [[] for _ in sms]

@@ -130,7 +130,7 @@ class Decisions:
         return TilePair(pair_of(policy, made, used, op.needs), producer, consumer)
 
     def _charge_change(self) -> None:
-        """Setting a partition on the GPU takes time."""
+        """Charge for a change: setting a partition on the GPU takes time."""
         if self._begun:
             self.busy_until_ps += self._change_ps
 

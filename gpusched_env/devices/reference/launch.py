@@ -68,7 +68,7 @@ class Launch:
     producer: Launch | None = None
     """The launch whose tiles it needs."""
     tiling: Tiling | None = None
-    """Its tiles, where they are synchronised."""
+    """Tiles of the launch, where they are synchronised."""
     gate: Launch | None = None
     """The consumer of its tiles that a wait kernel keeps back until it has started."""
     gated: bool = False

@@ -62,32 +62,32 @@ def functions() -> Ints:
 
 @called
 def launch_kernel(functions, call, stream):
-    """``cuLaunchKernel``; ``call``: function, blocks, threads, bytes of shared memory, address of its parameters."""
+    """Call ``cuLaunchKernel``; ``call``: function, blocks, threads, bytes of shared memory, address of parameters."""
     shape = (call[1], 1, 1, call[2], 1, 1, call[3])
     return call_c(functions[Function.LAUNCH_KERNEL], (call[0], *shape, stream, call[4], 0))
 
 
 @called
 def launch_graph(functions, graph, stream):
-    """``cuGraphLaunch``."""
+    """Call ``cuGraphLaunch``."""
     return call_c(functions[Function.LAUNCH_GRAPH], (graph, stream))
 
 
 @called
 def record_event(functions, event, stream):
-    """``cuEventRecord``."""
+    """Call ``cuEventRecord``."""
     return call_c(functions[Function.RECORD_EVENT], (event, stream))
 
 
 @called
 def wait_event(functions, stream, event):
-    """``cuStreamWaitEvent``."""
+    """Call ``cuStreamWaitEvent``."""
     return call_c(functions[Function.WAIT_EVENT], (stream, event, 0))
 
 
 @called
 def query_stream(functions, stream):
-    """``cuStreamQuery``."""
+    """Call ``cuStreamQuery``."""
     return call_c(functions[Function.QUERY_STREAM], (stream,))
 
 
