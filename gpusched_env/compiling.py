@@ -185,7 +185,7 @@ class _Notice(event.Listener):
             self._timer.start()
 
     def on_end(self, event: object) -> None:
-        """The first of many compilations may take less than a second."""
+        """Nothing is stopped here: the first of many compilations may take less than a second."""
 
     def stop(self) -> None:
         self._timer.cancel()

@@ -192,7 +192,7 @@ class PartCompiler(_OwnLibrary):
     library = PartLibrary
 
     def define_pipelines(self) -> list[Any]:
-        """Numba's own, but for the last step."""
+        """The steps of Numba's own compiler, but for the last one."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.passes = [
             (PartLowering, text) if step is NativeLowering else (step, text) for step, text in manager.passes

@@ -43,11 +43,11 @@ Time = Annotated[float, Meta(ge=0, le=LONGEST_US)]
 GZIPPED = b"\x1f\x8b"
 """How compressed content begins."""
 MOST_UNZIPPED = 2**30
-"""Bytes: what a small file can expand to is refused before all of it is in memory."""
+"""Most bytes that a small file may expand to: more is refused before all of it is in memory."""
 MOST_TIMES = 64
-"""How often the size of a large archive: what we write is compressed to more than a hundredth of its size."""
+"""Most times the size of a large archive when unzipped: what we write is compressed to more than a hundredth."""
 MOST_READ = 2**30
-"""Bytes of a file."""
+"""Most bytes of a file that is read."""
 
 ARCHIVE_ERRORS = (
     zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, OverflowError, RuntimeError, MemoryError, OSError,

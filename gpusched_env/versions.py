@@ -19,7 +19,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    """Read once: searches give every candidate what it was made with, and files of packages are slow to parse."""
+    """The versions, read once: every candidate of a search gets them, and files of packages are slow to parse."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

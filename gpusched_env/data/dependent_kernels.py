@@ -25,7 +25,7 @@ from gpusched_env.workload.workload import TileNeeds, Workload
 FOLD: Final = {"gpt3": 1, "llama": 2}
 """Matrices that the first product of an MLP has side by side."""
 PAIRED: Final = {"resnet38": 2, "vgg19": 4}
-"""Convolutions in a row, where a layer has so many (VGG-19: 256 and 512 channels)."""
+"""Number of convolutions in a row, where a layer has so many (VGG-19: 256 and 512 channels)."""
 DEPTHS: Final = {"gpt3": (12288, 12288 // 2), "llama": (8192, 2816)}
 """Inner dimensions of the two products of an MLP on one of eight GPUs, as the grids and tiles of its rows have them."""
 HEAD: Final = {"gpt3": 12288 // 8, "llama": 8192 // 8}
@@ -35,7 +35,7 @@ Count = Annotated[int, Meta(ge=1)]
 
 @functools.cache
 def published() -> Any:
-    """The measured rows."""
+    """The measured rows of cuSync's artifact."""
     text = (resources.files("gpusched_env.data") / "published" / "cusync.json").read_text(encoding="utf-8")
     return json.loads(text)
 
@@ -95,7 +95,7 @@ def _attention_fitting(tile: tuple[int, int]) -> int:
 
 
 def _trip_us() -> float:
-    """What a host takes that waits for a kernel on a V100."""
+    """How long a host takes that waits for a kernel on a V100, in microseconds."""
     timing = load_gpu("v100").timing
     return timing.launch_latency_us + timing.sync_latency_us
 

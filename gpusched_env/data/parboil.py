@@ -52,12 +52,12 @@ OTHERS: Final[dict[str, tuple[str, tuple[int, int, int], tuple[int, int, int], K
     "stencil": ("block2D_hybrid_coarsen_x", (8, 128, 1), (32, 4, 1), "mixed", 0.50),
     "lbm": ("performStreamCollide", (120, 150, 1), (120, 1, 1), "memory", 0.70),
 }
-"""Kernel, grid, block, class, and share of the reachable bandwidth (``None``: histo's) of each."""
+"""Other benchmarks: kernel, grid, block, class, and share of the reachable bandwidth (``None``: histo's) of each."""
 
 
 @functools.cache
 def published() -> Any:
-    """The measured rows."""
+    """The measured rows of ``published/bwlock.json``."""
     text = (resources.files("gpusched_env.data") / "published" / "bwlock.json").read_text(encoding="utf-8")
     return json.loads(text)
 
@@ -151,7 +151,7 @@ def _kernels(benchmark: str) -> tuple[Kernel, ...]:
 def _kernel(
     name: str, grid: tuple[int, int, int], block: tuple[int, int, int], kind: KernelClass, share: float, us: float
 ) -> Kernel:
-    """``share``: of the reachable bandwidth, alone; ``us``: its duration."""
+    """A kernel that asks for a ``share`` of the reachable bandwidth alone, and lasts for ``us`` microseconds."""
     gpu = load_gpu("tx2")
     reachable = gpu.dram_bytes_per_us * gpu.contention.dram_efficiency
     return Kernel(
@@ -163,20 +163,20 @@ def _kernel(
 SEEN: Final = ("histo", "bfs", "spmv", "stencil")
 UNSEEN: Final = tuple(name for name in BENCHMARKS if name not in SEEN)
 HOGS: Final[dict[str, tuple[float, float]]] = {"write": (62.5, 128.0), "read": (80.0, 64.0), "copy": (40.0, 128.0)}
-"""Misses a microsecond, and bytes of one: IsolBench's, and weaker ones."""
+"""Misses a microsecond of each hog, and bytes of one: IsolBench's, and weaker ones."""
 UNSEEN_HOGS: Final[dict[str, tuple[float, float]]] = {"update": (50.0, 112.0), "scan": (95.0, 64.0)}
 BUSY: Final[dict[str, Any]] = {"name": "busy"}
 CORES: Final = 4
 """Number of cores that run no tenant's host."""
 HOG: Final = 0.85
-"""Chance of a core to have one."""
+"""Chance of a core to have a hog."""
 BUSY_TOO: Final = 0.5
-"""Chance of such a core to have a CPU-bound process as well."""
+"""Chance of a core with a hog to have a CPU-bound process as well."""
 LEAST_HOGS: Final = 2
 SLACK: Final = (1.1, 1.6)
 """Range of a frame's objective over its time alone."""
 LOAD: Final = (0.4, 0.7)
-"""Range of that time over the period of frames."""
+"""Range of a frame's time alone over the period of frames."""
 
 
 def memory_mix(seed: int, *, held_out: bool = False) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def memory_mix(seed: int, *, held_out: bool = False) -> dict[str, Any]:
 
 
 def _benchmarks(rng: np.random.Generator, *, held_out: bool) -> list[str]:
-    """Two to four, in any order."""
+    """Names of two to four benchmarks, in any order."""
     first = list(rng.choice(UNSEEN, rng.integers(1, len(UNSEEN) + 1), replace=False)) if held_out else []
     least = max(0, 2 - len(first))
     others = rng.choice(SEEN, rng.integers(least, len(SEEN) + 1 - len(first)), replace=False)
@@ -208,7 +208,7 @@ def _benchmarks(rng: np.random.Generator, *, held_out: bool) -> list[str]:
 
 
 def _neighbours(rng: np.random.Generator, *, held_out: bool) -> list[list[dict[str, Any]]]:
-    """Processes core by core; two hogs at least."""
+    """Processes core by core, two hogs at least among them."""
     hogs = HOGS | (UNSEEN_HOGS if held_out else {})
     has = rng.random(CORES) < HOG
     has[rng.permutation(CORES)[:LEAST_HOGS]] = True

@@ -131,9 +131,9 @@ class ProductChains(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     count: Annotated[int, Meta(ge=1, le=256)] = 1
-    """Different chains, of which each job is one, drawn."""
+    """Number of different chains, of which each job is one, drawn."""
     gpu: str = "v100-sxm"
-    """Whose products were measured."""
+    """The GPU whose products were measured."""
     among: Annotated[int, Meta(ge=1, le=16)] = 1
     """How many of the quickest tiles and slices a product may be issued as."""
 

@@ -34,7 +34,7 @@ from gpusched_env.compiling import law
 TILT_FULL = 4.83
 """Demand of a sub-partition at which its youngest warp gets no slots (64 warps of arithmetic, waves.jsonl)."""
 TILT_POWER = 1.7
-"""Growth of that preference beyond a demand of 1 (block ends of 2 to 5 blocks an SM, placement.jsonl)."""
+"""Exponent of the tilt to older warps beyond a demand of 1 (block ends of 2 to 5 blocks an SM, placement.jsonl)."""
 YOUNGER = 0.4
 """How much of the younger warps a light warp waits for (even-numbered pairs)."""
 BUSY_MOST = 3.4
@@ -72,9 +72,9 @@ class Sharing(NamedTuple):
     mean_rho: float
     """Demand-weighted mean of ``rho``."""
     mean: float
-    """:func:`mean_stretch`."""
+    """Mean stretch of the warps, by :func:`mean_stretch`."""
     leaning: float
-    """:func:`tilt`; 0 if that mechanism is off."""
+    """How much older warps go first, by :func:`tilt`; 0 if that mechanism is off."""
     light_wait: float
     """Whether warps with little demand wait for heavier ones: above 0 if they do."""
 
@@ -196,7 +196,7 @@ class Traffic(NamedTuple):
     """What an SM asks of DRAM (see :func:`with_traffic`)."""
 
     demand: float
-    """Bytes/us at the pace of its blocks without throttling."""
+    """Demand in bytes/us, at the pace of its blocks without throttling."""
     loading: float
     """Weight of the SM in the sharing of bandwidth: loading warps on a sub-partition."""
 
@@ -208,9 +208,9 @@ class Bandwidth(NamedTuple):
     """How SMs share DRAM (see :func:`share_bandwidth`)."""
 
     traffic: float
-    """Bytes/us served."""
+    """Traffic that is served, in bytes/us."""
     level: float
-    """What is fair for a weight of 1 (bytes/us); 0: nobody is held up."""
+    """Fair level of traffic for a weight of 1 (bytes/us); 0: nobody is held up."""
 
 
 @law

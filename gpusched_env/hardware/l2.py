@@ -20,10 +20,10 @@ from typing import Final
 from gpusched_env.compiling import law
 
 HOLDS: Final = 0.72
-"""What the L2 holds of several programs before one of them loses anything. (It is made of two halves, which keep some
-lines twice.)"""
+"""Share of its capacity that the L2 holds of several programs before one of them loses anything. (It is made of two
+halves, which keep some lines twice.)"""
 FADES: Final = 0.08
-"""Beyond that, each so much drives out all but a share 1/e of what was left."""
+"""Share of the capacity: beyond :data:`HOLDS`, each so much drives out all but a share 1/e of what was left."""
 
 
 @law

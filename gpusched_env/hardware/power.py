@@ -26,7 +26,7 @@ def power_w(
 
 
 def board_power_w(gpu: GpuSpec, busy_sms: float, traffic: float) -> float:
-    """:func:`power_w` of a GPU."""
+    """Board power of a GPU in watts, by :func:`power_w`."""
     power = gpu.power
     return power_w(busy_sms, traffic, power.idle_w, power.sm_w, power.dram_w, gpu.dram_bytes_per_us)
 

@@ -89,8 +89,7 @@ class ProductCosts(NamedTuple):
     beside_us: float
     """What each further block on the SM adds to ``step_us``."""
     load_us: float
-    """Time of a row or column of a tile for a step, for each block on the SM, where loads take longer than
-    arithmetic."""
+    """Time of a row or column of a tile for a step, by each block on the SM, where loads outlast the arithmetic."""
     dram_us: float
     """Time to read an element of the other matrix from DRAM once."""
     slice_us: float
@@ -105,7 +104,7 @@ class Product(NamedTuple):
     rows: int
     columns: int
     slices: int
-    """Grid: tiles, and blocks that share one."""
+    """Grid of the product: rows and columns of tiles, and blocks that share a tile."""
     depth: float
     """Steps along the inner dimension of one slice."""
     per_sm: int

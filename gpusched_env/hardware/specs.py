@@ -25,7 +25,7 @@ Count = Annotated[int, Meta(ge=1, le=4096)]
 """A number of things that devices keep a table of."""
 PositiveFloat = Annotated[float, Meta(gt=0, le=1e18)]
 LEAST_SLICE_US = 1.0
-"""Shorter slices than any GPU has would take for ever to simulate."""
+"""The shortest time slice, in microseconds: shorter ones than any GPU has would take for ever to simulate."""
 NonNegativeFloat = Annotated[float, Meta(ge=0, le=1e18)]
 
 
@@ -73,8 +73,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     graph_gap_us: Time
     """Time from the last block of a node of a CUDA graph to the first block of the next node."""
     graph_gap_beside_us: Time = 0.0
-    """Time added to ``graph_gap_us`` where kernels that are not the graph's are resident when the node before has
-    ended."""
+    """Time added to ``graph_gap_us`` where kernels that are not the graph's are resident as the node before ends."""
     graph_launch_us: Time
     """Host time of a graph launch call."""
     event_latency_us: Time
@@ -116,7 +115,7 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Copy engines between host and device."""
 
     engines: Annotated[int, Meta(ge=1, le=2)] = 2
-    """1: both directions share an engine; 2: one engine a direction."""
+    """Number of copy engines: 1, which both directions share, or 2, one a direction."""
     bytes_per_us: PositiveFloat
     """Bandwidth of one engine (bytes per microsecond = MB/s)."""
     latency_us: Time = 1.0
@@ -129,9 +128,9 @@ class Power(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     idle_w: PositiveFloat
     """Board power with no resident block."""
     sm_w: PositiveFloat
-    """Added by each SM that holds at least one block."""
+    """Power that each SM adds that holds at least one block."""
     dram_w: NonNegativeFloat
-    """Added at full DRAM bandwidth, in proportion to the traffic below it."""
+    """Power that full DRAM bandwidth adds; less traffic adds in proportion."""
 
 
 class Contention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,7 +166,7 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     load_latency_us: Duration
     """Time of one load of a warp alone, address and DRAM latency."""
     load_wait_us: Duration
-    """Part of it that heavier co-residents can stretch (the address computation)."""
+    """Part of ``load_latency_us`` that heavier co-residents can stretch (the address computation)."""
     block_us: Time
     """Fixed part of a block's life."""
 
@@ -180,9 +179,9 @@ class MatrixRates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     half: PositiveFloat
-    """16-bit factors (bfloat16 or half precision)."""
+    """Rate with 16-bit factors (bfloat16 or half precision)."""
     single: PositiveFloat
-    """32-bit factors: TF32 where the tensor cores have it, else single precision."""
+    """Rate with 32-bit factors: TF32 where the tensor cores have it, else single precision."""
 
 
 class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -221,7 +220,7 @@ class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     copies: Copies
     power: Power
     matrix_rates: MatrixRates | None = None
-    """``None``: unknown; matrix kernels from elsewhere are taken to need as many clocks as there."""
+    """Rates of matrix arithmetic; ``None``: unknown, matrix kernels from elsewhere take as many clocks as there."""
     contention: Contention = Contention()
     instructions: Instructions | None = None
     """Costs of the synthetic measurement kernels' instructions, where they were measured."""
@@ -284,14 +283,14 @@ def _read(path: str) -> GpuSpec:
 
 
 _MEMORY_SHARE: Final = 0.1
-"""Data sheets give GB for GiB (7 % more), and the driver keeps a part."""
+"""Share by which sizes of memory may differ: data sheets give GB for GiB (7 % more), and the driver keeps a part."""
 
 
 class GpuProduct(NamedTuple):
     """What a driver says of a GPU."""
 
     name: str = ""
-    """Empty: unknown."""
+    """Name of the product; empty: unknown."""
     sms: int | None = None
     """Streaming multiprocessors (compute units); ``None``: unknown."""
     memory_bytes: int | None = None
@@ -315,7 +314,7 @@ class GpuProduct(NamedTuple):
 
 
 def alike(products: Sequence[GpuProduct]) -> GpuProduct:
-    """Any of some GPUs, if they are called alike; else an unknown one."""
+    """Any of some GPUs, if all are called alike; else an unknown one."""
     return products[0] if len({product.name for product in products}) == 1 else GpuProduct()
 
 

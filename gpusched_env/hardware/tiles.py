@@ -64,7 +64,7 @@ class Pair(NamedTuple):
     """Stride of the policy :data:`STRIDED`; otherwise 1."""
     rows: int
     columns: int
-    """Tiles of the producer."""
+    """Columns of the producer's tiles; ``rows`` are their rows."""
     consumer_rows: int
     consumer_columns: int
     consumer_slices: int

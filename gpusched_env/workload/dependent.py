@@ -56,7 +56,7 @@ class TiledKernel:
     whole: tuple[int, ...] = ()
     """Places of earlier kernels of which it needs everything besides."""
     forms: tuple[TiledKernel, ...] = ()
-    """The same work in other tiles or slices; of these only the grid, the duration and the blocks an SM count."""
+    """Forms of the same work in other tiles or slices: only the grid, the duration and the blocks an SM count."""
 
     @property
     def blocks(self) -> int:
@@ -175,9 +175,9 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     kind: Literal["products", "convolutions"] = "products"
     count: Annotated[int, Meta(ge=1, le=256)] = 1
-    """Different chains, of which each job is one, drawn."""
+    """Number of different chains, of which each job is one, drawn."""
     gpu: str = "v100-sxm"
-    """Whose SMs its waves are drawn for."""
+    """The GPU whose SMs its waves are drawn for."""
 
 
 def is_chain(name: str) -> bool:

@@ -22,18 +22,18 @@ class Graph:
     """An undirected graph without loops or multiple edges, as compressed rows: each edge in both directions."""
 
     first: Counts
-    """(vertices + 1,) where each vertex's neighbours start."""
+    """Where the neighbours of each vertex start, (vertices + 1,)."""
     neighbour: Counts
-    """(2 × edges,) ascending within a vertex."""
+    """Neighbours, (2 × edges,), ascending within a vertex."""
 
     @cached_property
     def degree(self) -> Counts:
-        """(vertices,)."""
+        """Number of neighbours of each vertex, (vertices,)."""
         return np.diff(self.first)
 
     @cached_property
     def origin(self) -> Counts:
-        """(2 × edges,) the vertex whose neighbour it is."""
+        """The vertex whose neighbour each of :attr:`neighbour` is, (2 × edges,)."""
         return np.repeat(np.arange(len(self.degree)), self.degree)
 
     def random_vertex(self, rng: np.random.Generator) -> int:
@@ -47,7 +47,7 @@ class Graph:
 
 
 def levels(graph: Graph, source: int) -> Counts:
-    """(vertices,) distances from ``source`` in edges, -1 where it is not reached."""
+    """Distances of vertices from ``source`` in edges, (vertices,), -1 where one is not reached."""
     level = np.full(len(graph.degree), -1)
     frontier, distance = np.array([source]), 0
     while len(frontier):

@@ -114,7 +114,7 @@ _SYNCS = (OpKind.SYNC, OpKind.SYNC_STREAM, OpKind.SYNC_EVENT)
 _QUEUE = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST)
 """Kinds of operations that go through a copy engine."""
 _ENDS, _COPY_ENDS, _READY, _HOST = range(4)
-"""What happens first at one instant, as on the devices; within each by launch or thread."""
+"""Events in the order in which they happen at one instant, as on the devices; within each by launch or thread."""
 
 
 class _Launch:
@@ -123,7 +123,7 @@ class _Launch:
     nodes: Sequence[NodeAlone] = ()
     children: Sequence[ChildAlone] = ()
     whole: _Launch | None = None
-    """What it is a part of."""
+    """The launch that it is a part of."""
     parts: tuple[_Launch, ...] = ()
     left = 1
     """How many have not ended of its parts and what it does itself."""
@@ -158,7 +158,7 @@ class _Run:
         self._timing, self._engines = gpu.spec.timing, gpu.spec.copies.engines
         self._depth, self._threads, self._scale = gpu.launch_depth, threads, host_scale
         self._events: list[tuple[int, int, int, float]] = []
-        """Picoseconds, what, of which launch or thread, and the time itself."""
+        """Events: picoseconds, what, of which launch or thread, and the time itself."""
         self._launches: list[_Launch] = []
         self._passed: list[list[_Launch | None]] = [[] for _ in threads]
         """Launches of the operations that each thread is done with; ``None`` for those that are no launches."""

@@ -43,9 +43,9 @@ class _Family(NamedTuple):
     typical_us: tuple[float, float]
     """Range of the median duration, log-uniform."""
     spread: tuple[float, float]
-    """Standard deviation of its logarithm."""
+    """Range of the standard deviation of the durations' logarithm."""
     small: tuple[float, float]
-    """Share of small kernels."""
+    """Range of the share of small kernels."""
 
 
 _FAMILIES: Final = {
@@ -56,7 +56,7 @@ _FAMILIES: Final = {
 }
 Role = Literal["elementwise", "reduce", "norm", "conv", "gemm"]
 _PARAMETERS: Final = {"elementwise": (0, 0), "reduce": (0, 0), "norm": (0, 8), "conv": (1, 4), "gemm": (1, 3)}
-"""Tensors of the model that a kernel reads."""
+"""Range of the number of the model's tensors that a kernel reads, by role."""
 _THREADS: Final = {
     "elementwise": (128,),
     "reduce": (512,),
@@ -72,12 +72,12 @@ _REGISTERS: Final = {
     "gemm": (90, 168),
 }
 _SHARED: Final = {"elementwise": 0, "reduce": 16, "norm": 0, "conv": 49_152, "gemm": 65_536}
-"""Largest shared memory of a block, bytes."""
+"""Largest shared memory of a block by role, in bytes."""
 
 Steps = Generator[None, None, None]
 """A part of a program: goes on by a launch with each step."""
 Chain = Generator[None, None, Tensor]
-"""The same, with what it computed."""
+"""A part of a program as :data:`Steps`, which gives what it computed."""
 
 
 class Network:

@@ -133,13 +133,13 @@ class GraphFigures:
     small: float
     """Share of kernels of at most :data:`SMALL_BLOCKS` blocks, 0 to 1."""
     blocks: float
-    """Median of blocks."""
+    """Median number of blocks of a kernel."""
     duration_us: float
-    """Median duration."""
+    """Median duration of a kernel."""
     long_us: float
-    """95th percentile of durations."""
+    """95th percentile of the durations of kernels."""
     segments: float
-    """Mean segments that a kernel reads and writes."""
+    """Mean number of segments that a kernel reads and writes."""
 
     @property
     def depth(self) -> float:
@@ -170,7 +170,7 @@ def graph_figures(workload: Workload, variant: int = 0) -> GraphFigures:
 
 
 Memory = tuple[tuple[Segment, ...], tuple[Segment, ...]]
-"""What is read, and what is written."""
+"""Memory that is read, and memory that is written."""
 
 
 def with_own_storage(workload: Workload) -> Workload:

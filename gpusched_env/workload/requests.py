@@ -28,7 +28,7 @@ MOST_REQUESTS: Final = 2**22
 MOST_TOKENS: Final = 2**20
 """Most tokens of a prompt, or of an answer."""
 LATEST_US: Final = 1e14
-"""Three years: published traces last for up to four months."""
+"""Latest time of a request: three years; published traces last for up to four months."""
 
 Clock = Callable[[Any], float]
 """What makes a time in microseconds of a cell; NaN: the cell is none."""
@@ -39,10 +39,10 @@ class RecordedRequests:
     """What a file says of requests, in order of arrival."""
 
     times_us: NDArray[np.float64]
-    """Shape ``(requests,)``, ascending, at least 0."""
+    """Times of arrival, shape ``(requests,)``, ascending, at least 0."""
     prompts: NDArray[np.int64] | None
     answers: NDArray[np.int64] | None
-    """Shape ``(requests,)``, tokens, at least 1; ``None``: the file does not say."""
+    """Tokens of prompts and of answers, shape ``(requests,)``, at least 1; ``None``: the file does not say."""
 
 
 def unit_clock(unit_us: float) -> Clock:
@@ -87,7 +87,7 @@ class RequestList:
         self._given = [(name, tokens) for name, tokens in zip(lengths, self._lengths, strict=True) if name is not None]
 
     def add(self, line: int, cells: Sequence[Any]) -> None:
-        """One more, of a ``line``: its time, its prompt and its answer, as far as there are such columns.
+        """Add a request, of a ``line``: its time, its prompt and its answer, as far as there are such columns.
 
         Raises:
             InputError: the time is no number, negative, beyond :data:`LATEST_US` or before that of the last request; a
@@ -109,7 +109,7 @@ class RequestList:
             tokens.append(max(1, int(length)))
 
     def requests(self) -> RecordedRequests:
-        """All of them.
+        """All requests that were added.
 
         Raises:
             InputError: there is none.
@@ -132,7 +132,7 @@ def _right_time(time_us: float, before_us: float) -> str:
 
 
 Row = tuple[int, Sequence[Any]]
-"""Number of a line, and what it has."""
+"""A row of a file: the number of its line, and what it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class TraceFormat:
 
 
 MOST_LINE: Final = 2**20
-"""Bytes of a JSON line."""
+"""Most bytes of a JSON line."""
 UNITS_US: Final = {"us": 1.0, "ms": 1e3, "s": 1e6}
 DATES: Final = "dates"
 TABLES: Final = (
@@ -196,7 +196,7 @@ def read_lines(data: bytes, where: str) -> RecordedRequests:
 
 
 def _objects(data: bytes, where: str) -> Iterator[Row]:
-    """The first row has the names of the columns."""
+    """Rows of JSON lines; the first one has the names of the columns."""
     columns: list[str] = []
     for line, text in enumerate(io.BytesIO(data), start=1):
         if len(text) > MOST_LINE:
@@ -210,7 +210,7 @@ def _objects(data: bytes, where: str) -> Iterator[Row]:
 
 
 def _lines(data: bytes, where: str) -> Iterator[Row]:
-    """The first row has the names of the columns."""
+    """Rows of comma-separated values; the first one has the names of the columns."""
     columns = 0
     for line, cells in table_rows(data, where):
         columns = columns or len(cells)

@@ -40,13 +40,13 @@ Step = Prefill | Decode
 
 
 QUANTILES: Final = 256
-"""Lengths that stand for a distribution."""
+"""Number of lengths that stand for a distribution."""
 
 
 class ListedLengths(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="values", tag_field="kind"
 ):
-    """One of these, each as likely, clipped to ``most``: lengths of a trace, or a single one."""
+    """One of ``values``, each as likely, clipped to ``most``: lengths of a trace, or a single one."""
 
     values: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=2**20)]
     most: Count | None = None
@@ -80,7 +80,7 @@ class Geometric(
 class RecordedLengths(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="recorded", tag_field="kind"
 ):
-    """The request's own, recorded with its arrival (arrivals of the kind ``trace``), clipped to ``most``."""
+    """The request's own length, recorded with its arrival (arrivals of the kind ``trace``), clipped to ``most``."""
 
     most: Count | None = None
 
@@ -116,4 +116,4 @@ class Batching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     prompt: Lengths
     """Tokens of a request's prompt."""
     answer: Lengths
-    """Tokens of its answer, which ends by itself: the engine does not know when."""
+    """Tokens of a request's answer, which ends by itself: the engine does not know when."""

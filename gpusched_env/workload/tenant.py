@@ -46,7 +46,7 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def jobs_a_us(self) -> float:
-        """Mean rate; 0 where it is not the process that says how often."""
+        """Mean number of jobs a microsecond; 0 where it is not the process that says how often."""
         return 0.0
 
 
@@ -136,7 +136,7 @@ class Trace(_Base, frozen=True, kw_only=True, tag="trace", tag_field="kind"):
     task: str | None = None
     from_us: NonNegative = 0.0
     to_us: Positive | None = None
-    """``None``: a mean gap after the last one."""
+    """End of what is played; ``None``: a mean gap after the last request."""
     mean_rate_per_s: Positive | None = None
     speed: Positive = 1.0
     window: Literal["first", "drawn"] = "first"
@@ -187,7 +187,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Service objective: a job's turnaround should not exceed this, or with ``batching`` the time to its first token.
     """
     launch: Literal["eager", "graph"] = "eager"
-    """``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
+    """How it launches: ``eager``: kernel by kernel, as recorded; ``graph``: an iteration is one CUDA-graph launch."""
     iteration_us: Duration | None = None
     """Host speed: scale the recorded host times so that an iteration alone takes this long (``eager`` only)."""
     host_us: Time | None = None
@@ -210,16 +210,16 @@ class TraceReplay:
     """What a tenant with arrivals of the kind ``trace`` goes by."""
 
     times_ps: NDArray[np.int64]
-    """Shape ``(requests,)``, ascending, from the beginning of what was cut out."""
+    """Times of the requests, shape ``(requests,)``, ascending, from the beginning of what was cut out."""
     span_ps: int
     """How long the trace is: where it repeats, until it begins again."""
     prompts: NDArray[np.int64] | None
     answers: NDArray[np.int64] | None
-    """Shape ``(requests,)``, tokens; ``None``: not recorded."""
+    """Tokens of prompts and of answers, shape ``(requests,)``; ``None``: not recorded."""
 
     @property
     def jobs_a_us(self) -> float:
-        """Mean rate; 0 of a trace without length."""
+        """Mean number of jobs a microsecond; 0 of a trace without length."""
         return len(self.times_ps) / (self.span_ps / PS_PER_US) if self.span_ps else 0.0
 
 

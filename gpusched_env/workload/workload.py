@@ -90,8 +90,7 @@ class TileNeeds(msgspec.Struct, frozen=True, array_like=True):
     """Matrices that the producer has side by side. A step of a row reads a tile of each, of a product of the first two.
     """
     steps: Annotated[int, Meta(ge=1)] = 1
-    """Steps of its inner loop for a column of the producer's, where it needs a row (of a convolution the elements of
-    its filter)."""
+    """Steps of its inner loop a producer's column, where it needs a row (of a convolution: elements of the filter)."""
     lead: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     """Share of a block's work that needs nothing of the producer, where it is done first."""
 
@@ -118,7 +117,7 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     """Kernels that this kernel launches from the device when it starts; it is complete when they are."""
     reads: tuple[Segment, ...] | None = None
     writes: tuple[Segment, ...] | None = None
-    """Memory touched, if known; ``None`` means possibly all of it."""
+    """Memory that is read and written, if known; ``None`` means possibly all of it."""
     needs: TileNeeds = TileNeeds()
     """What its tiles need of the producer's, where there are ``tiles``."""
     cold: Share = 0.0

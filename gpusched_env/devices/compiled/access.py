@@ -301,7 +301,7 @@ def heads(x, place):
 
 @inlined
 def queue(x, position):
-    """Slots of grids that hand out blocks, in that order."""
+    """Slots of the grids that hand out blocks, in the order in which they do so."""
     return _number(x.queue_at, position)
 
 

@@ -141,7 +141,7 @@ class Arena(Uncopied, OneThread):
         return self._sections[name]
 
     def held(self) -> list[str]:
-        """Whose blocks wait for tiles of another."""
+        """Launches whose blocks wait for tiles of another, one sentence each, in order of id."""
         sections, sizes, found = self._sections, self._sizes_now, []
         for number, context in enumerate(sections["contexts"]):
             rows = sections[f"rows.{number}"].reshape(-1, sizes.rows)
@@ -204,7 +204,7 @@ class Arena(Uncopied, OneThread):
         begin_hosts(self.address)
 
     def _reset_env(self, sliced: bool, detail: Detail) -> None:
-        """``sliced``: whether contexts take turns on the GPU."""
+        """Set the record of the environment for a new episode; ``sliced``: whether contexts take turns on the GPU."""
         env = self._sections["env"]
         env["to_complete"] = sum(program.tenant.jobs or 0 for program in self.problem.programs)
         self._sections["given"]["code"] = NOTHING
@@ -222,7 +222,7 @@ class Arena(Uncopied, OneThread):
             env["slicer_asleep"] = env["slicer_lonely"] = 1
 
     def _reset_tenants(self, seed: int) -> None:
-        """Tenants, their hosts' threads and their random numbers."""
+        """Set tenants, their hosts' threads and their random numbers for a new episode."""
         clients, programs = self._sections["clients"], self._tables.programs
         clients["host_job"] = layout.NONE
         clients["until"] = NO_LIMIT_UNSTARTED
@@ -242,7 +242,7 @@ class Arena(Uncopied, OneThread):
                 self._sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])
 
     def _reset_cores(self) -> None:
-        """Cores of the CPU, and the processes of one after the other."""
+        """Set the cores of the CPU, and the processes of one after the other, for a new episode."""
         self._sections["env"]["dram_left"] = self._tables.problem["dram_bytes_per_us"]
         scenario = self.problem.scenario
         tables: tuple[list[Any], ...] = core_tables(scenario.cores, [one.name for one in scenario.tenants])

@@ -21,7 +21,7 @@ _other: subprocess.Popen[bytes] | None = None
 
 
 def start_building() -> None:
-    """Begin, without waiting, unless it has begun or was done before."""
+    """Begin to build, without waiting, unless that has begun or was done before."""
     global _other
     from gpusched_env.devices.compiled.entry import UNITS
 

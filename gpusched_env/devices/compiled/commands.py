@@ -65,7 +65,7 @@ from gpusched_env.workload.host import throttle as throttle_host
 OF_LAUNCHES: Final = sum(1 << code for code, command in enumerate(COMMANDS) if "launch" in command.NUMBERS)
 """Codes of commands that are about a launch, a bit for each."""
 ONCE: Final = sum(1 << code for code, command in enumerate(COMMANDS) if command.ONCE)
-"""Codes of those that are legal once at an instant."""
+"""Codes of commands that are legal once at an instant, a bit for each."""
 
 
 @called

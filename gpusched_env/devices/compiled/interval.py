@@ -39,9 +39,9 @@ class StandingDecision(NamedTuple):
     """``(4,)``: who goes first and launches in flight of the others, how many jobs had come or gone when knobs were
     set, and who goes first by these."""
     plan: Floats
-    """``(tenants or more, len(Plan))``: the latest."""
+    """The latest plan, ``(tenants or more, len(PlanColumn))``."""
     knobs: Ints
-    """``(len(Knob), tenants or more)``."""
+    """The knobs, ``(len(Knob), tenants or more)``."""
     levels: Ints
     """Priorities by place in the order, as :func:`~gpusched_env.planning.interval.levels_of` gives them."""
 

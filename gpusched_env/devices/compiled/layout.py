@@ -103,9 +103,9 @@ takes one after another (``recorded_*``: 1); ``first_recorded``: where the ``tim
 ``keeps``, ``brings``: as of :class:`~gpusched_env.scenarios.tenant_program.TenantProgram`."""
 
 STREAM_ROW = _record((I8, "tenant priority in_line windowed mask_first mask_sms"))
-"""``in_line``: 1 if what is issued into it is held up by nothing but what is before it in the stream, and nothing else
-waits for it: no marks, no tiles, no forms; ``windowed``: 1 if that passes a window; ``mask_*``: SMs of what
-is launched into it (0 of them: its tenant's)."""
+"""A stream of the problem. ``in_line``: 1 if what is issued into it is held up by nothing but what is before it in the
+stream, and nothing else waits for it: no marks, no tiles, no forms; ``windowed``: 1 if that passes a window;
+``mask_*``: SMs of what is launched into it (0 of them: its tenant's)."""
 
 NUMBER = _record((I8, "value"))
 REAL = _record((F8, "value"))
@@ -207,7 +207,7 @@ CORE = _record(
 )
 """A core of the CPU, as :mod:`gpusched_env.workload.cores.ticking` has them."""
 PROCESS = _record((I8, "counted vruntime_ps"), (F8, "misses_per_us bytes_per_us"))
-"""A process on one."""
+"""A process on a core of the CPU."""
 
 JOB = _record(
     (I8, "state overdue unfinished operations marks first_op first_thread_ops arrived_ps started_ps deadline_ps"),

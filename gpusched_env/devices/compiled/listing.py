@@ -47,7 +47,7 @@ def show_pending_at(w, place, lookahead, out):
 
 @called
 def show_running(w, out):
-    """Launched ones: those that have started, then the first of every other tenant, then the rest, in order of launch.
+    """Launched ones, in rows: those that have started, then each other tenant's first, the rest in order of launch.
 
     ``out``: shape ``(running slots, columns)``.
     """

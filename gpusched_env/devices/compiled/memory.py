@@ -147,7 +147,7 @@ class Kept(Generic[T]):
     """A named tuple, and where compiled functions find it, as long as this object is held."""
 
     def __init__(self, value: T, put: Callable[[int, T], None]) -> None:
-        """``put``: a compiled function that calls the first of :func:`put_and_get`."""
+        """Keep a value; ``put``: a compiled function that calls the first of :func:`put_and_get`."""
         self.value = value
         self._put = put
         self._memory = lines(size_of(typeof(value)))

@@ -116,7 +116,7 @@ def synchronise(w, slot, policy, size, order, reorder, wait_kernel):
 
 @called
 def start_over(w, slot):
-    """No block of a launch has ended or is saved."""
+    """Start over with the tiles of a launch: no block of it has ended or is saved."""
     kernel = kernels(w, launches(w, slot).identity)
     tilings(w, slot).saved = 0
     if kernel.slices > 1:

@@ -18,7 +18,7 @@ STREAMS: Final = 4096
 WORKSPACE: Final = 16 * 1024
 """Bytes for each stream: as few as cuBLAS takes, so that a product is one kernel, not several parts and their sum."""
 HALF: Final = 2
-"""``CUDA_R_16F``."""
+"""The type of half precision, ``CUDA_R_16F``."""
 
 
 def bindings() -> Any:

@@ -41,7 +41,7 @@ from gpusched_env.workload.workload import OpKind
 SLOTS: Final = 1 << 14
 """Reports in memory: more than there ever is work on the GPU, since a host may be ahead by a thousand launches."""
 SUCCESS, NOT_READY = 0, 600
-"""``cudaSuccess`` and ``cudaErrorNotReady``."""
+"""The values of ``cudaSuccess`` and ``cudaErrorNotReady``."""
 NO_QUEUE: Final = 0
 """What stands in place of the handle of a stream at a priority that nothing in it can have."""
 REPORT_BYTES: Final = 8 * REPORT_WORDS
@@ -56,7 +56,7 @@ class StreamQueue:
 
     stream: Any
     handle: int
-    """The driver's."""
+    """The driver's handle of the stream."""
     work: deque[tuple[int, int]] = field(default_factory=deque)
     """Launch and first word of its report, in order of submission; those that have not ended."""
     started: bool = False
@@ -77,7 +77,7 @@ class CupyGpu:
         """
         self._cp = cupy = open_cupy("a real GPU")
         self.name = str(cupy.cuda.runtime.getDeviceProperties(number)["name"].decode())
-        """The product's, as ``NVIDIA H100 80GB HBM3``."""
+        """Name of the product, as ``NVIDIA H100 80GB HBM3``."""
         self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         with self._told("cannot be used"):
             cupy.cuda.Device(number).use()
@@ -113,7 +113,7 @@ class CupyGpu:
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """Errors of CUDA as :class:`GpuError`."""
+        """Raise errors of CUDA as :class:`GpuError`."""
         try:
             yield
         except self._faults as error:
@@ -225,7 +225,7 @@ class CupyGpu:
     # ---- an episode --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Time 0; the clocks of host and GPU are compared."""
+        """Begin at time 0; the clocks of host and GPU are compared."""
         with self._told("cannot start"):
             self._clock.start()
         if self._blocks is not None:
@@ -300,7 +300,7 @@ class CupyGpu:
             self._recalls.stop(launches)
 
     def _marked(self, work: Work, key: QueueKey, report: int) -> None:
-        """A graph, copy or library's kernel between two marks."""
+        """Launch a graph, copy or library's kernel between two marks."""
         queue = self._queues[key]
         words = self._mark.words
         words[0] = report
@@ -387,7 +387,7 @@ class CupyGpu:
         return self._calls[op.identity, op.scale]
 
     def graph(self, op: HostOp, priority: int) -> int:
-        """The handle of a graph of anything else, for a queue of its stream."""
+        """The handle of a graph of an operation that is no stand-in, for a queue of its stream."""
         key: QueueKey = (op.stream, priority, None)
         self._queue(key)
         if op.kind is not OpKind.GRAPH:

@@ -56,16 +56,16 @@ class RealDevice(CompiledDevice):
         super().__init__()
         self._gpu = gpu
         self._handing: RecallableQueue | None = None
-        """Where launches may be preempted."""
+        """What hands launches over where they may be preempted."""
         self._slots: dict[int, int] = {}
         """Slots of the launches that were handed over, by id."""
         self._blocks = False
         self._free_ps = 0
         """When the host was last done with a decision, or had waited."""
         self.launches_us = array("d")
-        """Where compiled code launches (:meth:`drive`): of every launch what it took of that."""
+        """Time that each launch took of those that compiled code launched (:meth:`drive`)."""
         self.intervals_us = array("d")
-        """There: how long each decision for an interval took, which keeps no launch waiting."""
+        """How long each decision for an interval took where compiled code launches; it keeps no launch waiting."""
         self.decisions_us = array("d")
         """Real time of every decision since the reset: hearing from the GPU, the view, deciding and handing over. It is
         what ``decision_us`` of a scenario stands for."""
@@ -95,7 +95,7 @@ class RealDevice(CompiledDevice):
         return self.advance()
 
     def _begin(self, problem: Problem, seed: int, record: Detail) -> None:
-        """An episode whose time does not run yet."""
+        """Begin an episode whose time does not run yet."""
         check(problem)
         self._horizon_ps = to_ps(problem.scenario.horizon_us)
         self._gpu.stop()
@@ -203,7 +203,7 @@ class RealDevice(CompiledDevice):
         return bool(self._slots) if self._handing is None else self._handing.busy
 
     def _end(self) -> None:
-        """Nothing more is asked of the GPU."""
+        """End the episode: nothing more is asked of the GPU."""
         if self._blocks:
             rows = self._gpu.blocks()
             ones = np.ones((len(rows), 1), np.int64)
@@ -239,19 +239,19 @@ class RealDevice(CompiledDevice):
             (self._handing or self._gpu).submit(work)
 
     def come(self, tenant: int, jobs: int | None = None) -> None:
-        """Not possible."""
+        """Refuse that a tenant comes from outside: not possible on a real GPU."""
         raise GpuschedError(NOT_FROM_OUTSIDE)
 
     def go(self, tenant: int) -> None:
-        """Not possible."""
+        """Refuse that a tenant goes: not possible on a real GPU."""
         raise GpuschedError(NOT_FROM_OUTSIDE)
 
     def snapshot(self) -> Any:
-        """Not possible."""
+        """Refuse a snapshot: not possible on a real GPU."""
         raise GpuschedError(NO_WAY_BACK)
 
     def restore(self, snapshot: Any) -> View | None:
-        """Not possible."""
+        """Refuse to go back to a snapshot: not possible on a real GPU."""
         raise GpuschedError(NO_WAY_BACK)
 
 

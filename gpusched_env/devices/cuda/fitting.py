@@ -37,7 +37,7 @@ NEAR: Final = 0.005
 """A duration so close to the wanted one, relative, is near enough. With four times as much, the first that was near
 enough stood, which was too short more often than too long: programs took 1 to 3 % less than recorded (H100)."""
 MOST_TURNS: Final = 1 << 30
-"""Turns or loads."""
+"""Most turns or loads of a stand-in."""
 TRIES: Final = 16
 """Most measurements for one kernel."""
 MEASURED: Final = 7
@@ -59,14 +59,14 @@ class StandIn:
     chains: int
     """Multiply-adds of a thread that may be under way at once, of :data:`~gpusched_env.devices.cuda.kernels.CHAINS`."""
     turns: int
-    """What its duration is set by."""
+    """Number of turns of its loop, which sets its duration."""
     loads: int
     """Loads of every thread."""
     extra: int
     """Threads of a block that load once more."""
 
     def scaled(self, factor: float) -> StandIn:
-        """The same that takes ``factor`` as long: as much more of everything that a block does."""
+        """A stand-in that takes ``factor`` times as long: it has as much more of everything that a block does."""
         return with_loads(replace(self, turns=max(1, round(self.turns * factor))), self.block_loads * factor)
 
     @property
@@ -218,7 +218,7 @@ class KeptFit(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct):
-    """The content of the file."""
+    """The content of the file of fits."""
 
     format: str
     fits: dict[str, KeptFit]

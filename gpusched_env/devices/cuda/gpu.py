@@ -26,7 +26,7 @@ class Work:
     """A kernel, copy or graph for the GPU."""
 
     launch: int
-    """Id; unique in the episode."""
+    """Id of the launch, unique in the episode."""
     op: HostOp
     """What it carries out (``kind``, ``identity``, ``scale``, ``bytes``, ``nodes``)."""
     stream: int
@@ -46,7 +46,7 @@ class Report(NamedTuple):
     """Work has started or ended."""
 
     at_ps: int
-    """When, by :meth:`Gpu.now_ps`."""
+    """When it happened, by :meth:`Gpu.now_ps`."""
     launch: int
     ended: bool
     left: int = 0
@@ -68,7 +68,7 @@ class Gpu(Protocol):
         """
 
     def start(self) -> None:
-        """Time 0: nothing is on the GPU."""
+        """Begin at time 0, with nothing on the GPU."""
 
     def now_ps(self) -> int:
         """Time since :meth:`start`, picoseconds."""
@@ -112,7 +112,7 @@ class Gpu(Protocol):
         """End the episode: nothing is left on the GPU when this returns."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Give back all that the GPU was used with."""
 
 
 @runtime_checkable
@@ -151,16 +151,16 @@ class Order:
     """A launch that has not finished."""
 
     work: Work
-    """Its work, which waits for all in ``after``, of its own queue too."""
+    """Work of the launch, which waits for all in ``after``, of its own queue too."""
     place: LaunchPlace = LaunchPlace.HELD
     preempted: bool = False
     """Whether the scheduler wants it back."""
     started: bool = False
-    """Whether that was told: once, though it may start again."""
+    """Whether its start was told: once, though it may start again."""
 
     @property
     def queue(self) -> tuple[int, int, tuple[int, int] | None]:
-        """Its queue: its stream at a priority on some SMs."""
+        """Queue of the launch: its stream at a priority on some SMs."""
         return self.work.stream, self.work.priority, self.work.sms
 
 

@@ -21,12 +21,12 @@ SEED, ENDED, REPORT, BLOCKS, RECALL = 3, 4, 5, 8, 9
 """Words of ``Arguments`` in ``synthetic.cu`` that differ from launch to launch."""
 SHARED_BY_DEFAULT: Final = 48 * 1024
 MAX_DYNAMIC_SHARED: Final = 8
-"""``CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
+"""The number of ``CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A kernel with what it is told."""
+    """A kernel with the parameters that it is launched with."""
 
     function: int
     """Handle of the driver for its function."""
@@ -36,7 +36,7 @@ class Call:
     words: NDArray[np.uint64]
     """Parameters of the kernel; read when it is launched."""
     places: NDArray[np.uint64]
-    """Where each parameter begins."""
+    """Address of each parameter."""
     at: int
     """Address of :attr:`places`."""
 
@@ -167,7 +167,7 @@ class Launcher:
 ANSWERS: Final = 64
 """How often the clocks are compared at a start; the quickest answer counts."""
 ANSWER_S: Final = 10.0
-"""An answer that takes longer does not come."""
+"""Seconds after which an answer does not come any more."""
 
 
 class HostClock:
@@ -179,12 +179,12 @@ class HostClock:
         self._flag = self._words.view(np.uint32)
         self._places = [at, at + 8]
         self.zero_ns = 0
-        """Time 0, by the host's clock."""
+        """The host's clock at time 0."""
         self.ahead_ns = 0
         """How far the GPU's clock is ahead of the host's."""
 
     def start(self) -> None:
-        """Compare the clocks, and begin with time 0."""
+        """Compare the clocks, and begin at time 0."""
         self.ahead_ns = self.compare()
         self.zero_ns = time.perf_counter_ns()
 

@@ -28,13 +28,13 @@ TILE: Final = 128
 DEPTH: Final = 64
 """Columns of the first matrix for each unit of a product's size."""
 DEEPEST: Final = 256
-"""Units; a longer product has more tiles, in more waves: the matrices of a deeper one would be too large."""
+"""Most units of a product's depth; a longer one has more tiles, in more waves: deeper matrices would be too large."""
 ELEMENTS: Final = 1024
 """Elements for each unit of an element-wise operation's size."""
 LINE: Final = 1 << 27
 """Elements in memory, more than caches hold; a longer operation goes over them again."""
 UNIT_US: Final = {"product": 0.3, "elementwise": 0.0015}
-"""What a unit takes, roughly (H100): where the search begins."""
+"""Time that a unit takes, roughly (H100): where the search begins."""
 STEP: Final = 2 * NEAR
 """Wanted durations are rounded to those that are so far apart, relative: the many occurrences of a kernel, each a
 little longer or shorter, then take few measurements."""
@@ -55,7 +55,7 @@ class LibraryStand:
     version: int
     """Version of cuBLAS."""
     size: int = 1
-    """What its duration is set by: depth of the matrices, or number of elements."""
+    """Number of units that sets its duration: depth of the matrices, or number of elements."""
 
     @property
     def matrices(self) -> tuple[int, int, int]:

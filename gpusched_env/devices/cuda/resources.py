@@ -27,7 +27,7 @@ class CopyBuffers:
     """Buffers for the copies of a problem."""
 
     def __init__(self, cupy: Any, most_bytes: int) -> None:
-        """``most_bytes``: of one copy."""
+        """Make buffers for copies of at most ``most_bytes``."""
         self._runtime = cupy.cuda.runtime
         self._host, self._host_at = shared_numbers(cupy, -(-max(1, most_bytes) // 8))
         self._here, self._there = (cupy.zeros(max(1, most_bytes), np.uint8) for _ in range(2))
@@ -62,7 +62,7 @@ class BlockRecord:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Forget all blocks, for a new episode."""
         self._launches: list[tuple[int, int]] = []
         """Launches, whose blocks lie one behind the other, and how many each has."""
         self._taken = 0
@@ -102,7 +102,7 @@ class BlockRecord:
 RECALL_BYTES: Final = 16
 """``Recall`` in ``synthetic.cu``: blocks that are through, and the seed of a launch that is recalled."""
 STOP_AT: Final = 8
-"""Where that seed is in it, bytes."""
+"""Bytes of ``Recall`` before the seed of the launch."""
 
 
 class Recalls:
@@ -173,7 +173,7 @@ class Partitions:
     """The SMs of one GPU, split once; each partition is made when it is first asked for."""
 
     def __init__(self, number: int) -> None:
-        """``number``: of the GPU in this machine, which is in use already.
+        """Split the SMs of the GPU of a ``number`` in this machine, which is in use already.
 
         Raises:
             GpuError: the driver does not split it.

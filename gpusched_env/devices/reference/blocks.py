@@ -63,7 +63,7 @@ class Grid:
     blocks: int
     """Blocks of the whole kernel."""
     tiling: Tiling | None = None
-    """Where tiles are synchronised."""
+    """Tiles of its launch, where they are synchronised."""
     saved: int = 0
     """How many of :attr:`waiting` continue with :attr:`saved_left` of their work."""
     saved_left: float = 1.0
@@ -98,12 +98,12 @@ class Grid:
         return number, self.tiling.work(number, self.latency_us) + self.tiling.order_work(self.latency_us) + noise
 
     def next_saved(self) -> tuple[int, float]:
-        """The number and what is left of the next saved one."""
+        """The number of the next saved block, and what is left of it."""
         return (-1, self.saved_left) if self.tiling is None else self.tiling.saved.pop(0)
 
     @property
     def over(self) -> bool:
-        """Whether it leaves: its blocks have ended, or it is drained."""
+        """Whether it leaves the GPU: its blocks have ended, or it is drained."""
         return self.resident == 0 and (self.waiting == 0 or self.state is Queueing.DRAINING)
 
 
@@ -118,7 +118,7 @@ class Block:
     def __init__(self, grid: Grid, number: int, work: float, now: int) -> None:
         self.grid = grid
         self.number = number
-        """Where tiles are synchronised, that of a block that needs and posts the same; -1: they are not."""
+        """Number of a block that needs and posts the same, where tiles are synchronised; -1: they are not."""
         self.work = self.left = work
         """Blocks of work at its start, and at ``since_ps``."""
         self.passed = 0
@@ -255,7 +255,7 @@ class Rates:
     """Sets the rates of all blocks of a context."""
 
     def __init__(self, sms: list[Sm], physics: Any) -> None:
-        """``physics``: the fields of :data:`~gpusched_env.hardware.occupancy.GPU_DTYPE`."""
+        """Make the rates of ``sms``; ``physics``: the fields of :data:`~gpusched_env.hardware.occupancy.GPU_DTYPE`."""
         self._sms = sms
         self._physics = physics
         self._times_us: list[list[float]] = [[] for _ in sms]
@@ -268,7 +268,7 @@ class Rates:
         """DRAM bandwidth for all of that, bytes/us; cores of the CPU may take some."""
 
     def update(self, now: int) -> None:
-        """New rates, where something has changed."""
+        """Set new rates, where something has changed."""
         for sm in self._sms:
             for block in sm.blocks:
                 if block.held:

@@ -28,7 +28,7 @@ from gpusched_env.scenarios.program import ChildOp
 
 
 class Context:
-    """A kernel that is ready enters the hardware queue (channel) of its stream.
+    """A context, whose kernels enter the hardware queue (channel) of their stream when they are ready.
 
     The heads of the channels are among the grids that the dispatcher sees; a grid makes room when it is fully
     dispatched. More streams than channels alias: they wait for each other (Bakita & Anderson, RTAS 2024), or the
@@ -36,7 +36,7 @@ class Context:
     """
 
     def __init__(self, setting: Setting, world: World, streams: Streams, index: int, *, active: bool) -> None:
-        """``active``: it has the GPU."""
+        """Make a context; ``active``: it has the GPU."""
         gpu, self._kernels, self._clock = setting.problem.gpu, setting.problem.kernels, setting.clock
         self._world, self._streams, self._index = world, streams, index
         self._alarm = Alarm(self._clock)

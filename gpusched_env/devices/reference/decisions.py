@@ -130,7 +130,7 @@ class Decisions:
         return TilePair(pair_of(policy, made, used, op.needs), producer, consumer)
 
     def _charge_change(self) -> None:
-        """Setting a partition on the GPU takes time."""
+        """Charge for a change: setting a partition on the GPU takes time."""
         if self._begun:
             self.busy_until_ps += self._change_ps
 
@@ -182,7 +182,7 @@ class Decisions:
         return any(map(self._streams.forms, self._streams.pending.values()))
 
     def held(self) -> list[str]:
-        """Whose blocks wait for tiles of another."""
+        """Launches whose blocks wait for tiles of another, one sentence each, in order of id."""
         found = []
         for launch in sorted(self._streams.launched.values(), key=lambda launch: launch.id):
             if launch.grid is None or launch.tiling is None or launch.tiling.awaits is None:

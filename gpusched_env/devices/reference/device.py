@@ -58,7 +58,7 @@ class History(NamedTuple):
     record: Detail
     steps: tuple[Step, ...]
     stood_ps: int
-    """Where it stood still; :data:`NEVER`: a view was given."""
+    """Time at which the device stood still; :data:`NEVER`: a view was given."""
 
 
 def stop_times(steps: Sequence[Step], stood_ps: int) -> list[int]:
@@ -74,7 +74,7 @@ class ReferenceDevice(OneThread):
 
     _stop_ps = NEVER
     _stands = False
-    """Whether it stands still at that time."""
+    """Whether it stands still at :attr:`stop_us`."""
 
     def __init__(self) -> None:
         self._showing = Showing(self, BUILDERS)
@@ -284,7 +284,7 @@ class ReferenceDevice(OneThread):
         return view
 
     def _replay(self, snapshot: History) -> View | None:
-        """Once more; what it gives at the end."""
+        """Play an episode once more; gives the view at its end."""
         self._stop_ps, *later_ps = stop_times(snapshot.steps, snapshot.stood_ps)
         view = self.reset(snapshot.problem, snapshot.seed, record=snapshot.record, snapshots=True)
         for step, self._stop_ps in zip(snapshot.steps, later_ps, strict=True):

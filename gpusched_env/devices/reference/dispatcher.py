@@ -28,7 +28,7 @@ class Dispatcher:
     """Hands out the blocks of queued grids to SMs."""
 
     def __init__(self, sms: list[Sm]) -> None:
-        """``sms``: in placement order."""
+        """Make a dispatcher for ``sms``, in placement order."""
         self.sms = sms
         self.queue: list[Grid] = []
         """Grids with blocks to hand out, by priority, then in order of becoming resident."""

@@ -39,14 +39,14 @@ class State(enum.Enum):
 
 @dataclass(eq=False)
 class Launch:
-    """Ids count up in order of issue (of children: of creation)."""
+    """A launch; ids count up in order of issue (of children: of creation)."""
 
     clock: InitVar[Clock]
     id: int
     op: HostOp | NodeOp | ChildOp
-    """What it carries out."""
+    """The operation that it carries out."""
     tenant: int
-    """Row of the tenants."""
+    """Row of its tenant."""
     job: Job
     blocks: int
     """Thread blocks to run when it is next put on the device; of a graph, of all its kernels."""
@@ -66,9 +66,9 @@ class Launch:
     emptied: bool = False
     """Whether it has nothing to do itself any more, besides its parts."""
     producer: Launch | None = None
-    """The one whose tiles it needs."""
+    """The launch whose tiles it needs."""
     tiling: Tiling | None = None
-    """Where its tiles are synchronised."""
+    """Tiles of the launch, where they are synchronised."""
     gate: Launch | None = None
     """The consumer of its tiles that a wait kernel keeps back until it has started."""
     gated: bool = False
@@ -104,7 +104,7 @@ class Launch:
     """Start of its first block since it was last launched (of a graph: of its first node)."""
     first_started_ps: int = NEVER
     ran_ps: int = 0
-    """What it ran before."""
+    """How long it ran before it was launched last."""
     preempted_ps: int = -NEVER
     """When a preemption of it was last commanded."""
 
@@ -190,7 +190,7 @@ class Launch:
         return (0 if self.emptied else self.blocks), 0
 
     def wait_for(self, other: Launch) -> None:
-        """Not to start before another one, which is unfinished, has ended."""
+        """Wait for the end of another launch, which is unfinished, before the start."""
         self.waits.add(other)
         other.waiters.add(self)
 
@@ -248,7 +248,7 @@ class OwnStream:
 
 
 class OwnStreams:
-    """All of them, by row; without a window nothing uses them so."""
+    """The scheduler's own streams, by row; without a window nothing uses them so."""
 
     def __init__(self, setting: Setting) -> None:
         problem = setting.problem
@@ -257,8 +257,8 @@ class OwnStreams:
         self._streams = {row: OwnStream() for row, stream in enumerate(problem.streams) if stream.tenant < 0}
 
     def stream_for(self, launch: Launch) -> int:
-        """The one that takes a pending launch: its own again; that of all that it waits for; of those with room the one
-        with the least in flight. -1: none does."""
+        """The stream that takes a pending launch: its own again; that of all that it waits for; of those with room the
+        one with the least in flight. -1: none does."""
         if launch.preempted:
             return launch.stream
         rows = [row for row, stream in self._streams.items() if stream.in_flight < self._depth]

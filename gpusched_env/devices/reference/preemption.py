@@ -46,7 +46,7 @@ class Preemption:
         self._context, self._launch = context, launch
 
     def begin(self, mode: PreemptionMode, partition: Partition | None, at_ps: int) -> None:
-        """``partition``: SMs whose blocks alone are saved; ``at_ps``: when the command takes effect."""
+        """Begin it; ``partition``: SMs whose blocks alone are saved; ``at_ps``: when the command takes effect."""
         self._launch.preempting = True
         self._clock.process(self._carry_out(mode, partition, at_ps))
 

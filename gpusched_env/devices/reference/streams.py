@@ -49,14 +49,14 @@ class Streams:
         self.pending: dict[int, Launch] = {}
         """Launches that wait for the scheduler."""
         self.launched: dict[int, Launch] = {}
-        """Kernels and graphs that it has launched, in order of launch."""
+        """Kernels and graphs that the scheduler has launched, in order of launch."""
         self._lines = Lines()
         self._offspring = Offspring(setting, self._new, self._issued)
         self._last_in_queue: dict[tuple[int, int], Launch] = {}
         self._priorities = [0] * len(setting.problem.streams)
         """Priority of the last kernel or graph that was handed to each stream."""
         self.own = OwnStreams(setting)
-        """The scheduler's, for launches of a window."""
+        """The scheduler's own streams, for launches of a window."""
 
     # ---- issued by a host or by the GPU ----------------------------------------------------------------------------
 

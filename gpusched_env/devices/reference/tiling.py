@@ -41,7 +41,7 @@ class Tiling:
     """The tiles of one launch."""
 
     grid: tuple[int, int, int]
-    """Columns, rows, slices."""
+    """Columns, rows and slices of tiles."""
     costs: TileCosts
     awaits: TilePair | None = None
     posts: TilePair | None = None
@@ -57,7 +57,7 @@ class Tiling:
         self.start_over()
 
     def start_over(self) -> None:
-        """A reset has killed all blocks."""
+        """Start over: a reset has killed all blocks."""
         self.ended = [0] * (self.grid[0] * self.grid[1])
         self.saved.clear()
 
@@ -76,7 +76,7 @@ class Tiling:
         return laws.work_of(latency_us, waits, self.costs.wait_us, posts, self.costs.post_us)
 
     def order_work(self, latency_us: float) -> float:
-        """What taking its tile from a counter adds."""
+        """What taking its tile from a counter adds to a block's work."""
         return 0.0 if self.order == "native" else self.costs.order_us / latency_us
 
     def _is_last(self, block: int) -> bool:

@@ -131,7 +131,7 @@ class Alarm:
         self._clock.alarms.discard(self)
 
     def stop(self) -> None:
-        """Nothing tells that it was set: no callback is called, a process that waits for it ends there."""
+        """Stop without telling that it was set: no callback is called, a process that waits for it ends there."""
         if self._event is not None:
             self._event.callbacks.clear()
             self._event = None
@@ -175,7 +175,7 @@ class World:
         self.traffic = self.busy_sm_us = self.dram_bytes = self.energy_j = 0.0
         self.power_w = problem.gpu.power.idle_w
         self.brought_bytes = 0.0
-        """Into the L2, by all kernels that have ended."""
+        """Bytes that all kernels that have ended have brought into the L2."""
         known = problem.knowledge.tenants
         self.programs = [
             SimpleNamespace(**program_numbers(program, of)) for program, of in zip(problem.programs, known, strict=True)
@@ -217,7 +217,7 @@ class World:
         self.cpu_traffic = 0.0
         """Memory traffic of the cores, bytes/us."""
         self.on_traffic: Callable[[], None] = lambda: None
-        """Called when that has changed."""
+        """What is called when the traffic of the cores has changed."""
 
     @property
     def now_ps(self) -> int:

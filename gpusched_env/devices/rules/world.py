@@ -87,8 +87,7 @@ def blocks_to_run(w: Any, launch: Any) -> int:
 
 def behind(w: Any, launch: Any) -> tuple[float, float, int]:
     """What stands before a pending launch of a window: profiled time left of what it would be behind in its stream, and
-    of those of them that are behind all that it waits for, and how many pending launches wait for it; 0 of others.
-    """
+    of those of them that are behind all that it waits for, and how many pending launches wait for it; 0 of others."""
     return w.queues.own.behind(launch)  # type: ignore[no-any-return]
 
 

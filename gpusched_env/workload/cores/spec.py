@@ -22,13 +22,13 @@ class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     misses_per_us: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
     """Misses of the last-level cache while it runs; 0: it is bound by the CPU."""
     bytes_a_miss: Annotated[float, Meta(gt=0, le=1e6)] = 64.0
-    """Memory traffic of one: a line; twice that where lines are written back as well."""
+    """Memory traffic of a miss in bytes: a line; twice that where lines are written back as well."""
     counted: bool = True
     """Whether the core's counter sees these misses; off: no budget binds it (the TX2's Denver cores)."""
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One core."""
+    """One core of the CPU."""
 
     number: Annotated[int, Meta(ge=0, le=1023)]
     host: str | None = None
@@ -45,7 +45,7 @@ class CpuCores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     period_us: Annotated[float, Meta(ge=1, le=1e9)] = 1000.0
     """Time between two ticks of a core."""
     kappa: Annotated[float, Meta(ge=1, le=1e6)] = 1.0
-    """Bytes of bandwidth that a byte of theirs costs (:mod:`gpusched_env.hardware.shared_memory`)."""
+    """Bytes of bandwidth that a byte of the cores' traffic costs (:mod:`gpusched_env.hardware.shared_memory`)."""
     saturation: Annotated[float, Meta(ge=1)] = 4.0
     """Exponent of the soft saturation of that cost towards the bandwidth: 4 as of the GPU's own traffic; 1: the memory
     serves cores and GPU in proportion to what they ask for."""

@@ -60,11 +60,11 @@ class CoreState:
     """Whether its host holds the bandwidth lock and runs."""
     throttled: int = 0
     budget: int = 0
-    """Misses in this period."""
+    """Misses that it may have in this period."""
     setting: int = 0
-    """What the scheduler gave it, from the next tick on."""
+    """Budget that the scheduler gave it, from the next tick on."""
     always: int = 0
-    """Whether that binds also while no lock counts."""
+    """Whether its budget binds also while no lock counts."""
     misses: float = 0.0
     last_misses: float = 0.0
     all_misses: float = 0.0

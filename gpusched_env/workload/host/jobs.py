@@ -68,7 +68,7 @@ def regimes_gap_us(w, tenant):
 
 @procedure
 def begin_arrivals(w, tenant):
-    """The first timer of a tenant."""
+    """Set the first timer of a tenant's arrivals."""
     p = program(w, tenant)
     first_ps = to_ps(p.start_us)
     if p.arrivals == REGIMES:

@@ -24,11 +24,11 @@ RANDOM_STREAMS: Final = (1, 2)
 
 # Timers of this module.
 ARRIVAL: Final = 0
-"""The next job of a tenant."""
+"""Timer of the next job of a tenant."""
 DEADLINE: Final = 1
-"""The earliest deadline of a tenant's jobs that is not past."""
+"""Timer of the earliest deadline of a tenant's jobs that is not past."""
 HOST: Final = 2
-"""The next step of a host thread."""
+"""Timer of the next step of a host thread."""
 
 # Arrival processes.
 CLOSED_LOOP: Final = 0
@@ -143,7 +143,7 @@ class HostClient:
     slo_misses: int = 0
     host_job: int = -1
     busy: int = 0
-    """Threads that have not done with it."""
+    """Threads that have not done with the job that its host serves."""
     host_factor: float = 1.0
     at_work: int = 0
     """Threads that spend host time, where that slows other tenants'."""
@@ -155,9 +155,9 @@ class HostClient:
     """When its partition was last set."""
     rejected_ps: int = -NEVER
     pause_ps: int = 0
-    """What its host sleeps before a job."""
+    """How long its host sleeps before a job."""
     owed_ps: int = 0
-    """What is added to that, once."""
+    """How much longer its host sleeps before the next job, once."""
     asleep_until_ps: int = AWAKE
     throttled_ps: int = -NEVER
     """When it was last throttled."""
@@ -176,14 +176,13 @@ class HostClient:
     running: int = 0
     """Requests that a serving engine runs."""
     cached: int = 0
-    """Tokens of theirs in its cache."""
+    """Tokens of running requests in the cache of a serving engine."""
     prefills: int = 0
     """1 while its step is a prefill."""
     prefill_left: int = 0
-    """Tokens that it has still to prefill after that, of the newest request that runs."""
+    """Tokens that it has still to prefill after this step, of the newest request that runs."""
     l2_job: int = -1
-    """Number of the last job with a resident kernel; this and what follows are its share of the L2
-    (:mod:`gpusched_env.devices.rules.l2`)."""
+    """Last job with a resident kernel; with what follows its share of the L2 (:mod:`gpusched_env.devices.rules.l2`)."""
     brought_bytes: float = 0.0
     seen_bytes: float = 0.0
     missing: float = 1.0
@@ -210,7 +209,7 @@ class Job:
     factor: float = 1.0
     prompt: int = 0
     answer: int = 0
-    """Lengths of a serving engine's request, tokens."""
+    """Lengths of a serving engine's request in tokens: its prompt, and its answer."""
     tokens: int = 0
     """Tokens of its answer, so far."""
     cached: int = 0

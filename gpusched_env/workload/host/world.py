@@ -56,7 +56,7 @@ def awaits(w: Any, place: int) -> int:
 
 
 def awaited(w: Any, place: int, i: int) -> int:
-    """One of them."""
+    """One of the marks that an operation waits for."""
     return int(w.ops[place].after[i])
 
 

@@ -81,7 +81,7 @@ class ImportedNode:
     event: DeviceEvent
     """What it was in the first launch of its graph."""
     duration_us: float
-    """Mean over the launches."""
+    """Mean duration over the launches of the graph."""
     after: tuple[int, ...]
     """Earlier nodes that it waits for."""
 

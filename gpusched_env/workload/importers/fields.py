@@ -54,7 +54,7 @@ def _as_profilers_write(data: bytes, path: Path) -> Any:
 MOST_BYTES = 2**53
 """Most bytes of a copy or memset."""
 SMALL_BYTES = 2**24
-"""What may be zipped to any size."""
+"""Most bytes that may be zipped to any size."""
 _DECIMAL = re.compile(r"\d{1,20}(\.\d{1,20})?")
 LATEST_US = 1e18
 """Latest time in a file: profilers count from 1970, which is 2e15 microseconds ago."""
@@ -86,14 +86,14 @@ class Fields:
         return InputError(f"{self.where}: field {name!r} is {shown(self.values[name])}, expected {expected}")
 
     def text(self, name: str) -> str:
-        """A string; half characters (surrogates) are replaced."""
+        """The string in field ``name``; half characters (surrogates) are replaced."""
         value = self.values.get(name)
         if not isinstance(value, str):
             raise self.fail(name, "a string")
         return value if value.isascii() else value.encode(errors="replace").decode()
 
     def microseconds(self, name: str) -> float:
-        """A time or duration, a number or the text of one, not negative and at most :data:`LATEST_US`."""
+        """The time or duration in field ``name``, a number or its text, not negative and at most :data:`LATEST_US`."""
         value = self.values.get(name)
         if isinstance(value, str) and _DECIMAL.fullmatch(value):
             value = float(value)
@@ -102,7 +102,7 @@ class Fields:
         return float(value)
 
     def integer(self, name: str, least: int = 0, most: int = 2**63 - 1) -> int:
-        """An integer of at least ``least`` and at most ``most``."""
+        """The integer in field ``name``, of at least ``least`` and at most ``most``."""
         value = self.values.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise self.fail(
@@ -111,7 +111,7 @@ class Fields:
         return value
 
     def dimensions(self, name: str) -> tuple[int, int, int]:
-        """Three positive integers."""
+        """The three positive integers in field ``name``."""
         value = self.values.get(name)
         if (
             not isinstance(value, list)
@@ -122,7 +122,7 @@ class Fields:
         return (value[0], value[1], value[2])
 
     def array(self, name: str) -> list[Any]:
-        """A list."""
+        """The list in field ``name``."""
         value = self.values.get(name)
         if not isinstance(value, list):
             raise self.fail(name, "a list")

@@ -261,7 +261,7 @@ def _order_calls(parts: _Parts) -> Iterator[OrderCall]:
 
 
 def _detail(arguments: Fields, name: str) -> int | None:
-    """A number; ``None`` if it is missing, or does not apply."""
+    """A number among the arguments of an event; ``None`` if it is missing, or does not apply."""
     number = arguments.integer(name, -1) if name in arguments.values else -1
     return None if number in (-1, _UNKNOWN) else number
 

@@ -36,7 +36,7 @@ UNSEEN_US: Final = 100.0
 """A device that is idle so long has not just taken its time (no launch of seven real recordings took more than 12 us to
 start; in an eighth, of which records are missing, more than half of an iteration are such gaps, of up to 65 ms)."""
 UNSEEN: Final = "not recorded"
-"""Name of the memsets in place of such work."""
+"""Name of the memsets in place of work that was not recorded."""
 
 _COLLECTIVE = re.compile(r"nccl|rccl|nvshmem|cross_device_reduce", re.IGNORECASE)
 

@@ -358,7 +358,7 @@ def _dimensions(row: Fields, of: str) -> tuple[int, int, int]:
 
 
 def _span_us(row: Fields) -> tuple[float, float]:
-    """Start and duration."""
+    """Start and duration of a row, in microseconds."""
     start, end = row.integer("start"), row.integer("end")
     if end < start:
         raise row.fail("end", f"a time not before its start, {start}")

@@ -46,7 +46,7 @@ class Action:
     record: Action | None = None
     """The record that it waits for."""
     inferred: bool = False
-    """Whether the recording left it open which record that is."""
+    """Whether the recording left it open which record :attr:`record` is."""
     returns_us: float = math.inf
     """When the call would have returned without waiting for a place in the queue of pending launches."""
     busy_until_us: float = -math.inf
@@ -61,7 +61,7 @@ class Action:
 
     @property
     def has_waited(self) -> bool:
-        """Whether the times show it; one query alone returns at once."""
+        """Whether the times show that it has waited; one query alone returns at once."""
         shown = self.call.start_us < self.before_us <= self.call.end_us
         return shown and self.order is not None and (not self.queries or self.call is not self.order.call)
 

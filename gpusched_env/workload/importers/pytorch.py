@@ -30,10 +30,10 @@ class RecordedLaunch(NamedTuple):
 
     call: HostCall
     arguments: Fields
-    """What it was called with; empty where profilers do not record that."""
+    """Arguments that it was called with; empty where profilers do not record that."""
 
     def launches(self, kind: OpKind) -> bool:
-        """Whether it launches such work, by its name."""
+        """Whether it launches work of a kind, by its name."""
         return "Graph" in self.call.name or _NAMED.get(kind, "Memcpy") in self.call.name
 
 

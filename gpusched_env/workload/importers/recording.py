@@ -124,12 +124,12 @@ class DeviceEvent:
     number: int = -1
     """Number by which it names its launch call: later calls of a process have larger ones; -1: unknown."""
     shape: LaunchShape | None = None
-    """Set for kernels."""
+    """Launch configuration of a kernel; ``None`` for other work."""
     bytes: int = 0
     """Bytes moved by a copy or memset."""
     reads: tuple[Segment, ...] | None = None
     writes: tuple[Segment, ...] | None = None
-    """Memory touched, if known."""
+    """Memory that it reads and writes, if that is known."""
 
     @property
     def end_us(self) -> float:
@@ -217,7 +217,7 @@ def check_unprofiled(given: Sequence[Any], where: str) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What its user asks for; ``None``: whatever there is, if it is one."""
+    """What a user asks for of a recording; ``None``: whatever there is, if it is one."""
 
     device: int | None = None
     """Number of the GPU, as in the file."""
@@ -234,7 +234,7 @@ class GpuProcess:
 
     device: int
     process: int | None = None
-    """``None``: unknown."""
+    """Number of the process; ``None``: unknown."""
 
 
 def select(

@@ -128,7 +128,7 @@ class WorkloadSummary:
     idle_share: float
     """Share of ``alone_us`` in which the device does nothing, 0 to 1."""
     overlap: float
-    """Share of the rest in which it does more than one thing, 0 to 1."""
+    """Share of the device's busy time in which it does more than one thing, 0 to 1."""
     gaps: float
     """Idle gaps of the whole device, longer than ``queued_gap_us`` (the device waits for the host)."""
     queued_gap_us: float
@@ -144,7 +144,7 @@ class WorkloadSummary:
     copies: float
     """Copies between host and device and on the device."""
     copy_bytes: float
-    """Bytes that they move."""
+    """Bytes that copies move."""
     memsets: float
     syncs: float
     """Host synchronisations."""
@@ -218,7 +218,7 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
 
 
 def _caution(workload: Workload, spec: GpuSpec, alone_us: float) -> str:
-    """About host times that cannot be right."""
+    """What to say of host times that cannot be right; empty: nothing."""
     told_us = statistics.median(workload.iteration_us)
     if not workload.profiled:
         if alone_us <= LENGTHENED * told_us:

@@ -298,7 +298,7 @@ def note_command(gpu, code):
 
 @called
 def rest(w, gpu):
-    """Nothing is to be done now; 0, or what is wrong."""
+    """Rest, as nothing is to be done now; gives 0, or what is wrong."""
     counts, now_ps = gpu.counts, host_ps(gpu)
     counts[LoopCount.FREE_PS] = now_ps
     now_ns = now_ps // PS_PER_NS

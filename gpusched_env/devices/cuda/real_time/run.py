@@ -54,7 +54,7 @@ from gpusched_env.scheduling.view import (
 )
 
 RUNNING_ROWS = 64
-"""Launched and unfinished of a tenant, on average: dispatchers launch sixteen at most."""
+"""Launched, unfinished kernels and graphs of a tenant, on average: dispatchers launch sixteen at most."""
 
 
 def empty_seen(problem: Problem) -> Seen:
@@ -155,14 +155,14 @@ class PlanScratch(NamedTuple):
     """Tables that plans are made of."""
 
     pending: Floats
-    """One row a tenant."""
+    """Pending launches, one row a tenant."""
     tenants: Floats
     jobs: Floats
     plan: Floats
 
 
 class IntervalRun:
-    """One episode."""
+    """One episode of a scheduler that decides for intervals."""
 
     def __init__(
         self, arena: Arena, drive_at: int, dispatcher: IntervalDispatcher, tables: Tables, decider: Decider
@@ -202,7 +202,7 @@ class IntervalRun:
         return *places, self._tables, decider.mail, decider.seen, self._standing, outlook, ONE_EACH, self._scratch
 
     def start(self, zero_ns: int, ahead_ns: int) -> None:
-        """Time runs; nothing is on the GPU.
+        """Let time run; nothing is on the GPU.
 
         Args:
             zero_ns: when it began, by the host's clock.
@@ -215,7 +215,7 @@ class IntervalRun:
         return int(drive(*self._arguments()))
 
     def note_command(self) -> None:
-        """A command of the scheduler's own was carried out; it is asked again."""
+        """Note that a command of the scheduler's own was carried out; it is asked again."""
         self._tables.counts[LoopCount.DECIDING] = 0
         note_own_command(self._tables)
 
@@ -246,7 +246,7 @@ class IntervalRun:
         return self._tables.took[: int(self._tables.counts[LoopCount.COMMANDS])]
 
     def failure(self, reason: int) -> GpuError:
-        """What is wrong."""
+        """The error that says why the GPU was driven no further."""
         if reason == FAULT:
             return GpuError(f"the driver answers with error {int(self._tables.counts[LoopCount.STATUS])}")
         if reason == HANGS:

@@ -26,10 +26,10 @@ Ints = NDArray[np.int64]
 
 LIBRARY: Final = "libcuda.so.1"
 MONOTONIC: Final = 1
-"""``CLOCK_MONOTONIC``, which ``time.perf_counter_ns`` reads on Linux."""
+"""The number of ``CLOCK_MONOTONIC``, which ``time.perf_counter_ns`` reads on Linux."""
 NS_PER_S: Final = 1_000_000_000
 SUCCESS, NOT_READY = 0, 600
-"""``CUDA_SUCCESS`` and ``CUDA_ERROR_NOT_READY``."""
+"""The values of ``CUDA_SUCCESS`` and ``CUDA_ERROR_NOT_READY``."""
 
 
 class Function(enum.IntEnum):
@@ -62,32 +62,32 @@ def functions() -> Ints:
 
 @called
 def launch_kernel(functions, call, stream):
-    """``cuLaunchKernel``; ``call``: function, blocks, threads, bytes of shared memory, address of its parameters."""
+    """Call ``cuLaunchKernel``; ``call``: function, blocks, threads, bytes of shared memory, address of parameters."""
     shape = (call[1], 1, 1, call[2], 1, 1, call[3])
     return call_c(functions[Function.LAUNCH_KERNEL], (call[0], *shape, stream, call[4], 0))
 
 
 @called
 def launch_graph(functions, graph, stream):
-    """``cuGraphLaunch``."""
+    """Call ``cuGraphLaunch``."""
     return call_c(functions[Function.LAUNCH_GRAPH], (graph, stream))
 
 
 @called
 def record_event(functions, event, stream):
-    """``cuEventRecord``."""
+    """Call ``cuEventRecord``."""
     return call_c(functions[Function.RECORD_EVENT], (event, stream))
 
 
 @called
 def wait_event(functions, stream, event):
-    """``cuStreamWaitEvent``."""
+    """Call ``cuStreamWaitEvent``."""
     return call_c(functions[Function.WAIT_EVENT], (stream, event, 0))
 
 
 @called
 def query_stream(functions, stream):
-    """``cuStreamQuery``."""
+    """Call ``cuStreamQuery``."""
     return call_c(functions[Function.QUERY_STREAM], (stream,))
 
 
@@ -106,7 +106,7 @@ REPORT_WORDS: Final = 3
 LOOK_S: Final = 1e-3
 """How often the driver is asked for errors while nothing happens."""
 HANG_S: Final = 10.0
-"""Nothing has started or ended for so long: something on the GPU hangs."""
+"""Seconds without a start or an end after which something on the GPU hangs."""
 BY_PYTHON: Final = -1
 """What stands in place of a command's code where Python gave it."""
 FAULT, HANGS, UNABLE, COMMANDED, GOES_ON = -1, -2, -3, -4, -5
@@ -142,7 +142,7 @@ class QueueColumn(enum.IntEnum):
     """Report of its oldest launch that has not ended; :data:`NONE`: there is none."""
     LAST = 2
     STARTED = 3
-    """1: the start of the oldest one was told."""
+    """1: the start of its oldest launch was told."""
 
 
 class LoopCount(enum.IntEnum):
@@ -160,7 +160,7 @@ class LoopCount(enum.IntEnum):
     UNTIL_PS = enum.auto()
     """End of the present interval."""
     DECIDING = enum.auto()
-    """1: a decision is being made."""
+    """1 while a decision is being made."""
     ASKED_PS = enum.auto()
     """When the decision under way was asked for, or when the last one was begun."""
     DECISIONS = enum.auto()
@@ -220,35 +220,35 @@ class Tables(NamedTuple):
     functions: Ints
     """Addresses of functions, by :func:`gpusched_env.devices.cuda.real_time.tables.functions`."""
     places: Ints
-    """``(len(Place),)``."""
+    """Addresses, and how the clocks differ, ``(len(AddressRow),)``."""
     timespec: Ints
-    """``(2,)``, written by the C library."""
+    """A time that the C library writes, ``(2,)``."""
     pieces: Ints
-    """``(operations, len(Piece))``, by row of the arena's table of operations."""
+    """What operations launch, ``(operations, len(PieceColumn))``, by row of the arena's table of operations."""
     graphs: Ints
-    """``(graphs, priorities)``: handles, for the streams of the operations."""
+    """Handles of graphs, ``(graphs, priorities)``, for the streams of the operations."""
     mark: Ints
     """A row of :attr:`pieces`, the kernel that notes the time before and behind a graph."""
     queues: Ints
-    """``(streams * priorities, len(Queue))``; the priority 0 of a stream first, then the more urgent ones."""
+    """Queues, ``(streams * priorities, len(QueueColumn))``; of a stream priority 0 first, then more urgent ones."""
     reports: Words
-    """``(reports * REPORT_WORDS,)``, in memory that the GPU writes."""
+    """Reports, ``(reports * REPORT_WORDS,)``, in memory that the GPU writes."""
     events: Ints
-    """``(reports,)``: handles."""
+    """Handles of events, ``(reports,)``."""
     owners: Ints
-    """``(reports, len(Owner))``: who has each."""
+    """Owners of reports, ``(reports, len(ReportColumn))``."""
     given: Ints
-    """``(slots or more,)``: the report of each launch, by slot."""
+    """The report of each launch, ``(slots or more,)``, by slot."""
     told: Ints
-    """``(rows, 4)``, as :func:`gpusched_env.devices.compiled.entry.report` takes them."""
+    """What was told, ``(rows, 4)``, as :func:`gpusched_env.devices.compiled.entry.report` takes it."""
     decided_ps: Ints
-    """``(decisions,)``: how long each took, from the question to when it stood; the first ones, as far as there is
-    room."""
-    took: Ints
-    """``(commands, 2)``: how long each took, picoseconds, and its code, or :data:`BY_PYTHON`; the first ones, as far as
+    """How long each decision took, ``(decisions,)``, from the question to when it stood; the first ones, as far as
     there is room."""
+    took: Ints
+    """How long each command took, picoseconds, and its code, or :data:`BY_PYTHON`, ``(commands, 2)``; the first ones,
+    as far as there is room."""
     counts: Ints
-    """``(len(Count),)``."""
+    """Numbers that are kept from call to call, ``(len(LoopCount),)``."""
 
 
 class Seen(NamedTuple):
@@ -260,9 +260,9 @@ class Seen(NamedTuple):
     jobs: Floats
     dependencies: Floats
     rows: Ints
-    """``(len(Table),)``: how many rows each has."""
+    """Number of rows of each table, ``(len(SeenTable),)``."""
     numbers: Floats
-    """``(len(Figure),)``."""
+    """Numbers of a View, ``(len(SeenNumber),)``."""
 
 
 class SeenTable(enum.IntEnum):
@@ -284,12 +284,12 @@ class SeenNumber(enum.IntEnum):
 
 
 ROWS: Final = 1024
-"""Reports that are heard at once."""
+"""Most reports that are heard at once."""
 LAUNCHES: Final = 1 << 14
-"""Unfinished launches at most, of all tenants."""
+"""Most unfinished launches, of all tenants."""
 COMMANDS: Final = 1 << 20
 DECISIONS: Final = 1 << 16
-"""Whose times are kept."""
+"""Most decisions whose times are kept."""
 
 
 class Maker(Protocol):
