@@ -1,4 +1,4 @@
-"""Schedulers and single episodes by name, and several schedulers on the same seeds, for Python and notebooks."""
+"""Several schedulers on the same seeds: comparisons, for Python and notebooks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.registered import split_specs
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.devices.compiled.building import start_building
-from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.games.game import game_of
+from gpusched_env.experiments.lib.episodes import EpisodeTask, Run, checked_seeds, run_task
 from gpusched_env.experiments.lib.names import (
     DeviceSource,
     SchedulerSource,
@@ -27,10 +27,8 @@ from gpusched_env.experiments.lib.names import (
     is_own_or_listed,
     name_of,
     new_device,
-    new_scheduler,
     sees_truth,
 )
-from gpusched_env.experiments.lib.play import EpisodeTask, Run, checked_seeds, play, run_task
 from gpusched_env.experiments.lib.trained import LEARNED, is_learned
 from gpusched_env.experiments.lib.workers import Progress, Shared, counting, run_grid
 from gpusched_env.experiments.load_curve.curve import LoadCurve, compare_over
@@ -40,51 +38,8 @@ from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import is_workload_path
-
-
-def make_scheduler(source: SchedulerSource) -> Scheduler:
-    """A new scheduler.
-
-    Args:
-        source: a name (``gpusched schedulers``) with or without options, ``mps(share=50)``; ``file.py:Name`` or
-            ``package.module:Name``; ``learned`` or ``learned:PATH``; a class.
-
-    Raises:
-        InputError: no such scheduler, or an option that it does not have.
-    """
-    return new_scheduler(source)
-
-
-def run_episode(
-    scenario: str | Path | Scenario | Problem,
-    scheduler: SchedulerSource,
-    seed: int = 0,
-    *,
-    device: DeviceSource = "compiled",
-    record: Detail = "kernels",
-    **fields: Any,
-) -> Episode:
-    """Run one scheduler for one episode; the result shows its figures, and has ``to_frame()`` and ``plot``.
-
-    Args:
-        scenario: a name, a ``.yaml`` file, a scenario, or a problem that was built of one.
-        scheduler: as for :func:`make_scheduler`, or an object.
-        seed: of arrivals and durations.
-        device: a device's name, or a factory.
-        record: what is kept: ``jobs``, ``kernels``, or also ``blocks`` on SMs.
-        fields: of the scenario, to replace: ``gpu="h200-sxm"``, ``horizon_us=20_000``.
-
-    Raises:
-        InputError: an unknown name or field.
-        IllegalCommand, DeadlockError: from the episode.
-        GpuschedError: a scheduler of one's own failed; names the line.
-    """
-    problem = scenario if isinstance(scenario, Problem) else build_problem(load_scenario(scenario, **fields))
-    return play(scheduler, problem, seed, device=device, record=record)
-
 
 Record = Literal["jobs", "kernels", "blocks"]
 QUICK_US = 100_000.0

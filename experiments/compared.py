@@ -18,8 +18,8 @@ from gpusched_env.display.words import counted
 from gpusched_env.episodes.cautions import CostRange, cautions, demands, meeting_remark, some_alike_remark
 from gpusched_env.episodes.session import jobs_frame, kernels_frame
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES, FigureSpec, figure_value, find_figure
-from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.lib.statistics import (
     Interval,
     PairedDifference,

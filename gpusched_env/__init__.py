@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from gpusched_env.devices import make_device
     from gpusched_env.envs.env import GpuSchedulingEnv
     from gpusched_env.episodes.metrics import episode_metrics
-    from gpusched_env.experiments.compare import compare, evaluate, make_scheduler, run_episode
+    from gpusched_env.experiments.compare import compare, evaluate
     from gpusched_env.experiments.importing import import_trace
+    from gpusched_env.experiments.lib.play import make_scheduler, run_episode
     from gpusched_env.experiments.load_curve.curve import load_sweep
     from gpusched_env.experiments.ranking.run import rank
     from gpusched_env.experiments.report.load import load_comparison
@@ -55,9 +56,9 @@ _HOMES = {
     "load_sweep": "gpusched_env.experiments.load_curve.curve",
     "load_scenario": "gpusched_env.scenarios.scenario",
     "make_device": "gpusched_env.devices",
-    "make_scheduler": "gpusched_env.experiments.compare",
+    "make_scheduler": "gpusched_env.experiments.lib.play",
     "rank": "gpusched_env.experiments.ranking.run",
-    "run_episode": "gpusched_env.experiments.compare",
+    "run_episode": "gpusched_env.experiments.lib.play",
     "scenario_names": "gpusched_env.scenarios.scenario",
 }
 

@@ -57,7 +57,6 @@ _JOINED: Final = {
     "gpusched_env.scheduling.reward": "costs",
     "gpusched_env.workload.host.states": "objects",
     "gpusched_env.workload.host.threads": "rejecting",
-    "gpusched_env.workload.kernel": "profile",
 }
 """Modules that became part of another one of the same package: their names by its path."""
 MOVED: Final = {

@@ -14,7 +14,8 @@ from gpusched_env.experiments.fuzz.dice import Dice, with_cold_kernels
 from gpusched_env.hardware.occupancy import footprint
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import mismatch
-from gpusched_env.workload.kernel import Kernel, KernelClass, most_residents
+from gpusched_env.workload.kernel import Kernel, KernelClass
+from gpusched_env.workload.profile import most_residents
 from gpusched_env.workload.workload import COPIES, Child, GraphNode, Op, OpKind, TileNeeds, Variant, Workload
 
 SOURCE = "drawn by the fuzzer"

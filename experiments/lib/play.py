@@ -1,27 +1,66 @@
-"""One episode: simulated by :func:`play`, and as a task of a worker process."""
+"""Schedulers and single episodes by name: whatever is simulated in an experiment is simulated by :func:`play`.
+
+Nothing here needs worker processes, statistics or tables.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import msgspec
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from gpusched_env import errors
 from gpusched_env.episodes import session
-from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import DeadlockError, GpuschedError, IllegalCommand, InputError, did_you_mean
 from gpusched_env.experiments.lib.names import DeviceSource, SchedulerSource, name_of, new_device, new_scheduler
-from gpusched_env.experiments.lib.workers import Shared
+from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scheduling.timeline import DETAILS, Detail, Timeline
+from gpusched_env.scenarios.scenario import Scenario, load_scenario
+from gpusched_env.scheduling.contract import Scheduler
+from gpusched_env.scheduling.timeline import DETAILS, Detail
+
+
+def make_scheduler(source: SchedulerSource) -> Scheduler:
+    """A new scheduler.
+
+    Args:
+        source: a name (``gpusched schedulers``) with or without options, ``mps(share=50)``; ``file.py:Name`` or
+            ``package.module:Name``; ``learned`` or ``learned:PATH``; a class.
+
+    Raises:
+        InputError: no such scheduler, or an option that it does not have.
+    """
+    return new_scheduler(source)
+
+
+def run_episode(
+    scenario: str | Path | Scenario | Problem,
+    scheduler: SchedulerSource,
+    seed: int = 0,
+    *,
+    device: DeviceSource = "compiled",
+    record: Detail = "kernels",
+    **fields: Any,
+) -> Episode:
+    """Run one scheduler for one episode; the result shows its figures, and has ``to_frame()`` and ``plot``.
+
+    Args:
+        scenario: a name, a ``.yaml`` file, a scenario, or a problem that was built of one.
+        scheduler: as for :func:`make_scheduler`, or an object.
+        seed: of arrivals and durations.
+        device: a device's name, or a factory.
+        record: what is kept: ``jobs``, ``kernels``, or also ``blocks`` on SMs.
+        fields: of the scenario, to replace: ``gpu="h200-sxm"``, ``horizon_us=20_000``.
+
+    Raises:
+        InputError: an unknown name or field.
+        IllegalCommand, DeadlockError: from the episode.
+        GpuschedError: a scheduler of one's own failed; names the line.
+    """
+    problem = scenario if isinstance(scenario, Problem) else build_problem(load_scenario(scenario, **fields))
+    return play(scheduler, problem, seed, device=device, record=record)
 
 
 def play(
@@ -77,80 +116,3 @@ def _foreign_line(error: Exception) -> str | None:
         if not any(path.is_relative_to(folder) for folder in (*ours, *libraries)):
             return f"{path.name}, line {frame.lineno}, in {frame.name}"
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeTask:
-    """One scheduler on one seed."""
-
-    name: str
-    scheduler: SchedulerSource
-    problem: Shared[Problem]
-    device: DeviceSource
-    seed: int
-    record: Detail = "jobs"
-    window_us: tuple[float, float] | None = None
-    """Stop at its end instead of at the scenario's horizon, and keep the blocks that run within it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one episode left behind."""
-
-    scheduler: str
-    seed: int
-    metrics: Metrics
-    jobs: NDArray[np.float64]
-    """Completed jobs, shape ``(jobs, 5)``, columns of ``Timeline.jobs``."""
-    timeline: Timeline | None
-    """Kept if more than jobs was recorded."""
-    wall_s: float
-
-
-def run_task(task: EpisodeTask) -> Run:
-    """Run one episode: what worker processes do.
-
-    Raises:
-        as :func:`~gpusched_env.experiments.lib.play.play`.
-    """
-    problem = task.problem.value
-    if task.window_us is not None:
-        cut = msgspec.structs.replace(problem.scenario, horizon_us=task.window_us[1])
-        problem = dataclasses.replace(problem, scenario=cut)
-    episode = play(task.scheduler, problem, task.seed, device=task.device, record=task.record, name=task.name)
-    if task.window_us is not None:
-        blocks = episode.timeline.blocks
-        blocks.keep(blocks.column("ended_us") > task.window_us[0])
-    return Run(
-        scheduler=task.name,
-        seed=task.seed,
-        metrics=episode.metrics,
-        jobs=episode.timeline.jobs.array,
-        timeline=None if task.record == "jobs" else episode.timeline,
-        wall_s=episode.wall_s,
-    )
-
-
-MOST_SEEDS = 1_000_000
-"""Seeds of one comparison, at most."""
-LAST_SEED = 2**63 - 1
-"""Tables of results hold no larger number."""
-
-
-def checked_seeds(seeds: int | Sequence[int]) -> list[int]:
-    """``seeds``: how many, counted from 0, or which.
-
-    Raises:
-        InputError: none, more than :data:`MOST_SEEDS`, the same one twice, or one below 0 or beyond
-            :data:`LAST_SEED`.
-    """
-    if isinstance(seeds, int) and seeds > MOST_SEEDS:
-        raise InputError(f"{seeds} seeds, must be at most {MOST_SEEDS}")
-    chosen = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if not chosen:
-        raise InputError("no seed given; at least 1 is needed")
-    if min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise InputError(f"seeds must be different and not negative, got {chosen}")
-    if max(chosen) > LAST_SEED:
-        raise InputError(f"seed {max(chosen)} must be at most {LAST_SEED}")
-    return chosen

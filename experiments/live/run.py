@@ -24,9 +24,10 @@ from gpusched_env.devices.cuda.fitting import NEAR, Fit, launched
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import GpuError, GpuschedError, InputError
 from gpusched_env.experiments.games.kernels import made_of_one
+from gpusched_env.experiments.lib.episodes import EpisodeTask, checked_seeds, run_task
 from gpusched_env.experiments.lib.files import write_file
 from gpusched_env.experiments.lib.names import SchedulerSource, expanded, new_scheduler
-from gpusched_env.experiments.lib.play import EpisodeTask, checked_seeds, play, run_task
+from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_grid
 from gpusched_env.experiments.live.result import KernelFits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
 from gpusched_env.experiments.ranking.made import Fingerprints, closure_of, hash_of, merged

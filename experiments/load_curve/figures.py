@@ -15,8 +15,8 @@ import numpy as np
 from gpusched_env.display.frame import frame
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, figure_value
-from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval, pooled_percentile
 from gpusched_env.experiments.lib.trained import labels, legend
 from gpusched_env.experiments.settings import replace_fields

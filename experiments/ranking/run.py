@@ -14,8 +14,8 @@ import msgspec
 from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import Game, GameGrid, RankedField, RankingTerms, common_game
+from gpusched_env.experiments.lib.episodes import checked_seeds
 from gpusched_env.experiments.lib.files import held, write_file
-from gpusched_env.experiments.lib.play import checked_seeds
 from gpusched_env.experiments.lib.workers import Progress, run_grid
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, Workloads
 from gpusched_env.experiments.ranking.made import Fingerprints, changed_parts

@@ -13,8 +13,8 @@ from gpusched_env.display.plots import Bars, Estimate, Kinds, Panel, Series, are
 from gpusched_env.episodes.charts import NOT_RECORDED, SHARE, kernel_bars, usage
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compared import ComparedRuns
+from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import find_figure
-from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.lib.statistics import Interval
 
 if TYPE_CHECKING:

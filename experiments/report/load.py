@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from gpusched_env.episodes.metrics import Metrics
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.files import MOST, RESULT, read_struct
-from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.report.result import SCHEMA, Result, kept_name, sha256
 from gpusched_env.experiments.report.save import JOBS, TIMELINES
 from gpusched_env.reading import check_unzipped, opened, read_bytes

@@ -14,8 +14,8 @@ from gpusched_env.display.palette import tenant
 from gpusched_env.display.plots import without_title
 from gpusched_env.display.words import counted, duration
 from gpusched_env.experiments.compared import ComparedRuns
+from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.report.charts import ComparisonPlots, interesting_window, looks
 from gpusched_env.experiments.report.result import Result
 from gpusched_env.experiments.report.tables import PAGE, notes, tables

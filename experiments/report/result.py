@@ -13,8 +13,8 @@ import msgspec
 from gpusched_env.devices import device_names
 from gpusched_env.experiments.compared import ComparedRuns
 from gpusched_env.experiments.games.kernels import made_of_one
+from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES
-from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.lib.statistics import LEVEL, METHOD, RESAMPLES
 from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.hardware.specs import GpuSpec

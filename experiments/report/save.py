@@ -13,8 +13,8 @@ from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from gpusched_env.episodes.session import MEANINGS
 from gpusched_env.experiments.compared import ComparedRuns, frame_of_jobs, frame_of_kernels
+from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.files import RESULT, TRACE_SUFFIX, ResultFolder, encoded, file_name
-from gpusched_env.experiments.lib.play import Run
 from gpusched_env.experiments.report.page import report_html
 from gpusched_env.experiments.report.result import kept_name, result_of, sha256
 from gpusched_env.scheduling.commands import COMMANDS

@@ -23,7 +23,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.carry_over import carry_over
-from gpusched_env.workload.kernel import profile_kernel
+from gpusched_env.workload.profile import profile_kernel
 from gpusched_env.workload.workload import OpKind, Workload, read_workload
 
 Floats = NDArray[np.float64]

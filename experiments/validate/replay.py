@@ -24,7 +24,8 @@ from gpusched_env.scenarios.tenant_program import Stream as ProgramStream
 from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View
-from gpusched_env.workload.kernel import Kernel, KernelProfile
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.tenant import Backlog, Tenant
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 

@@ -26,7 +26,8 @@ from gpusched_env.hardware.occupancy import gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import KernelKnowledge
-from gpusched_env.workload.kernel import SHORTEST_BLOCK_US, Kernel, profile_kernel
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import SHORTEST_BLOCK_US, profile_kernel
 
 Floats = NDArray[np.float64]
 Choice = NDArray[np.int64]

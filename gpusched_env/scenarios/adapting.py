@@ -16,7 +16,8 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profiles import ProfileError, Profiles, graph_duration_us, graph_profile, told_program
 from gpusched_env.scenarios.program import HostOp, JobProgram, branches, with_graphs_opened
 from gpusched_env.scenarios.tenant_program import Mask, Stream
-from gpusched_env.workload.kernel import Kernel, KernelProfile, profile_kernel
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import KernelProfile, profile_kernel
 
 
 def with_window(problem: Problem, window: KernelWindow | None) -> Problem:

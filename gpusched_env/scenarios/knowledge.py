@@ -19,7 +19,7 @@ from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.profiles import GraphProfile, JobDemand, job_demand
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
 from gpusched_env.scenarios.tenant_program import Mask, mean_per_job
-from gpusched_env.workload.kernel import KernelProfile
+from gpusched_env.workload.profile import KernelProfile
 
 if TYPE_CHECKING:
     from gpusched_env.scenarios.problem import Problem

@@ -18,8 +18,8 @@ from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.reading import Time
 from gpusched_env.scenarios.program import HostOp, JobProgram, NodeOp, critical_path_us, on_branches
-from gpusched_env.workload.kernel import KernelProfile
 from gpusched_env.workload.memory import check_us, dependencies
+from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
 
 

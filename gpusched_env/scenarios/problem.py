@@ -16,7 +16,7 @@ from gpusched_env.scenarios.profiles import GraphProfile, Profiles
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.tenant_program import Stream, TenantProgram
 from gpusched_env.workload.carry_over import CarriedOver
-from gpusched_env.workload.kernel import KernelProfile
+from gpusched_env.workload.profile import KernelProfile
 
 Made = TypeVar("Made")
 Given = TypeVarTuple("Given")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.program import JobProgram, NodeOp, critical_path_us
 from gpusched_env.scenarios.tenant_program import TenantProgram
-from gpusched_env.workload.kernel import KernelProfile
+from gpusched_env.workload.profile import KernelProfile
 
 if TYPE_CHECKING:
     from gpusched_env.scenarios.program import HostOp, JobProgram

@@ -16,7 +16,7 @@ import msgspec
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.hardware.timing import host_copy_us
 from gpusched_env.workload.dependent import check_tiles
-from gpusched_env.workload.kernel import KernelProfile
+from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import (
     DEVICE_OPS,
     GraphNode,

@@ -10,7 +10,7 @@ What is done, and why it may be off:
   shorter by the ratio of the two GPUs' :class:`~gpusched_env.hardware.specs.MatrixRates`, which are data-sheet
   values: as if both GPUs came equally close to them. Kernels of 32-bit factors are told by their names, and all taken
   to use tensor cores where there are any.
-* **The rest** is the simulator's business (:func:`~gpusched_env.workload.kernel.profile_kernel`): a block's latency
+* **The rest** is the simulator's business (:func:`~gpusched_env.workload.profile.profile_kernel`): a block's latency
   and issue demand scale with the SM clock, DRAM traffic stays, and waves of blocks follow from the SMs and what fits
   on them. Latencies of caches and memory are thereby taken to be equal in clocks. Traffic that no counter measured is
   estimated from class and duration, after the step before; so it grows with a matrix kernel's time, which is too

@@ -20,7 +20,7 @@ from gpusched_env.envs import render
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.episodes.charts import kernel_name, scene, window_us
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.compare import run_episode
+from gpusched_env.experiments.lib.play import run_episode
 from tests.refusals import refused
 
 BEFORE_THE_END = [1, 2, 2, 0, 0]

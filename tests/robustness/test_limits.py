@@ -19,7 +19,7 @@ from gpusched_env.baselines.hindsight import MOST_ROUNDS, Hindsight
 from gpusched_env.envs.vector_arguments import thread_count
 from gpusched_env.errors import InputError
 from gpusched_env.experiments import cli
-from gpusched_env.experiments.lib.play import LAST_SEED, MOST_SEEDS, checked_seeds
+from gpusched_env.experiments.lib.episodes import LAST_SEED, MOST_SEEDS, checked_seeds
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.scenario import load_scenario

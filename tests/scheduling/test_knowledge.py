@@ -26,7 +26,8 @@ from gpusched_env.scenarios.tenant_program import TenantProgram
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.showing import LazyView
 from gpusched_env.scheduling.view import View
-from gpusched_env.workload.kernel import Kernel, KernelProfile
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.tenant import Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes, Tenant
 from gpusched_env.workload.workload import Op, Variant, Workload
 from tests.refusals import refused

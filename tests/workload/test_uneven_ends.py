@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import measurements, situation, tenant
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.kernel import LEAST_UNEVEN_US, UNEVEN, Kernel, longest_work, profile_kernel
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import LEAST_UNEVEN_US, UNEVEN, longest_work, profile_kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
 GPU = load_gpu("h200-sxm")

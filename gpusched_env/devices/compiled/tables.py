@@ -32,7 +32,8 @@ from gpusched_env.hardware.timing import state_bytes
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import ChildOp, HostOp, JobProgram, NodeOp
 from gpusched_env.scheduling.synchronising import NEEDS
-from gpusched_env.workload.kernel import Kernel, KernelProfile
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
 
 Record = NDArray[np.void]

@@ -27,7 +27,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.program import HostOp, JobProgram, NodeOp
-from gpusched_env.workload.kernel import KernelProfile
+from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import OpKind
 
 ISSUE_CYCLES: Final = 4

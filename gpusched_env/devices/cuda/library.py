@@ -20,7 +20,8 @@ from gpusched_env.devices.cuda.kernels import shared_numbers
 from gpusched_env.devices.cuda.launching import HostClock, Launcher, call
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.tenant_program import TenantProgram
-from gpusched_env.workload.kernel import Kernel, KernelProfile
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import OpKind
 
 TILE: Final = 128

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from gpusched_env.devices.cuda.fitting import NEAR, StandIn, chains_for, fitted, stand_for, with_loads
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.kernel import Kernel, profile_kernel
+from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import profile_kernel
 
 H100 = load_gpu("h100-sxm")
 STAND = StandIn(blocks=264, threads=256, registers=64, shared_bytes=0, chains=2, turns=100, loads=0, extra=0)
