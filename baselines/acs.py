@@ -16,8 +16,8 @@ import msgspec
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.set_up import SetUp
+from gpusched_env.scenarios.window import KernelWindow
 
 LISTED: Final = 64
 """M of ACS-HW, an estimate: the paper says that its list takes at most 4 KB, a launch of four segments takes 64 bytes
@@ -34,7 +34,7 @@ class AcsSoftware(PassThrough):
         launch_us: float | None = None,
         sync_us: float | None = None,
     ) -> None:
-        """Fields of :class:`~gpusched_env.scenarios.launching.KernelWindow`; ``None``: the scenario's, or the default.
+        """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
 
         Raises:
             InputError: one is out of range.

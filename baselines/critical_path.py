@@ -16,10 +16,10 @@ from gpusched_env.baselines.iterations import Iterations
 from gpusched_env.baselines.pending import ID, JOB, TENANT, launchable_rows
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.scenarios.set_up import SetUp
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import View
@@ -45,7 +45,7 @@ class CriticalPath:
         launch_us: float | None = None,
         sync_us: float | None = None,
     ) -> None:
-        """Fields of :class:`~gpusched_env.scenarios.launching.KernelWindow`; ``None``: the scenario's, or the default.
+        """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
 
         Raises:
             InputError: one is out of range.

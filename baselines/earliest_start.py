@@ -1,7 +1,7 @@
 """Earliest start: behind what it waits for, in its stream, a kernel goes only if it begins sooner there.
 
 In a stream nothing has to be synchronised: what is launched behind a kernel may use what that writes. So where a
-window's streams hold several launches (:attr:`~gpusched_env.scenarios.launching.KernelWindow.depth`), a chain runs
+window's streams hold several launches (:attr:`~gpusched_env.scenarios.window.KernelWindow.depth`), a chain runs
 without a way to the host and back. But of two kernels that wait for the same one, the second would wait for the
 first, too; it is held back if it could begin sooner in another stream, once the end of what it waits for is known
 and it has been launched there. (The rule of list schedulers with a cost of communication, ETF: Hwang et al., SIAM J.
@@ -17,8 +17,8 @@ from gpusched_env.baselines.acs import window_with
 from gpusched_env.baselines.pending import ID, launchable_rows
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.set_up import SetUp
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.reads import Reads
 from gpusched_env.scheduling.view import PendingColumn, View
@@ -37,7 +37,7 @@ class EarliestStart:
         launch_us: float | None = None,
         sync_us: float | None = None,
     ) -> None:
-        """Fields of :class:`~gpusched_env.scenarios.launching.KernelWindow`; ``None``: the scenario's, or the default.
+        """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
 
         Raises:
             InputError: one is out of range.

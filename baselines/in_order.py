@@ -5,15 +5,15 @@ from __future__ import annotations
 from gpusched_env.baselines.acs import window_with
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.set_up import SetUp
+from gpusched_env.scenarios.window import KernelWindow
 
 
 class InOrder(PassThrough):
     """The window's own order: the oldest launch that can go, also behind what it waits for in its stream."""
 
     def __init__(self, size: int | None = None, streams: int | None = None, depth: int | None = None) -> None:
-        """Fields of :class:`~gpusched_env.scenarios.launching.KernelWindow`; ``None``: the scenario's, or the default.
+        """Fields of :class:`~gpusched_env.scenarios.window.KernelWindow`; ``None``: the scenario's, or the default.
 
         Raises:
             InputError: one is out of range.

@@ -10,8 +10,8 @@ from __future__ import annotations
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.set_up import SetUp
+from gpusched_env.scenarios.window import KernelWindow
 
 WHOLE = 1024
 """Kernels whose tasks the queue holds."""

@@ -50,7 +50,7 @@ _JOINED: Final = {
     "gpusched_env.games.task_queues.hardware.machine": "laws",
     "gpusched_env.hardware.occupancy": "records",
     "gpusched_env.planning.fluid": "in_order",
-    "gpusched_env.scenarios.launching": "window windowed",
+    "gpusched_env.scenarios.launching": "windowed",
     "gpusched_env.scenarios.tenant_program": "stream",
     "gpusched_env.scheduling.contract": "scheduler device",
     "gpusched_env.scheduling.guards": "sealed",

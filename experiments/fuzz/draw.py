@@ -37,7 +37,7 @@ from gpusched_env.experiments.fuzz.variants import (
 from gpusched_env.experiments.fuzz.workloads import SOURCE, WorkloadSize, draw_workload, evenly, fits, size_of
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import load_workload
-from gpusched_env.scenarios.profiles import ProfileError
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName, Reward, Scenario
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.workload.tenant import (

@@ -14,7 +14,7 @@ from gpusched_env.experiments.fuzz.moves import Move
 from gpusched_env.experiments.fuzz.sides import ShownStep
 from gpusched_env.experiments.fuzz.stored import Difference
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profiles import ProfileError
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scheduling.commands import COMMANDS, Wait
 from gpusched_env.scheduling.timeline import Timeline
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind

@@ -25,7 +25,8 @@ from gpusched_env.experiments.fuzz.stored import (
 )
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, fits, kernel_waves
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.tenant import Bursts, Periodic, Poisson, Regimes, Trace, replay_of
+from gpusched_env.workload.tenant import Bursts, Periodic, Poisson, Regimes, Trace
+from gpusched_env.workload.trace_replay import replay_of
 from gpusched_env.workload.workload import Op, OpKind
 
 MOST_JOBS = 2000

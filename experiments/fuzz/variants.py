@@ -12,7 +12,8 @@ from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.moves import moves_of
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, SOURCE, kernel_waves
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.launching import Capture, KernelWindow
+from gpusched_env.scenarios.launching import Capture
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.cores.spec import Core, CpuCores, Process
 from gpusched_env.workload.dependent import check_tiles
 from gpusched_env.workload.kernel import MOST_FORMS, Kernel

@@ -15,7 +15,7 @@ from gpusched_env.baselines.ranges import Choice, Range, ranges_of
 from gpusched_env.baselines.registered import options_of
 from gpusched_env.experiments.games.game import SchedulerGroup, games
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, literals, markdown, pipe_table
-from gpusched_env.scenarios.launching import KernelWindow
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.reads import PARTS, TRUTH
 
 HEAD: Final = """\

@@ -11,11 +11,13 @@ import numpy as np
 from gpusched_env.hardware.occupancy import BlockFootprint, block_record, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.launching import Capture, KernelWindow, as_tasks, captured, check_plain, windowed
+from gpusched_env.scenarios.launching import Capture, as_tasks, captured, check_plain, windowed
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profiles import ProfileError, Profiles, graph_duration_us, graph_profile, told_program
+from gpusched_env.scenarios.profile_error import ProfileError, Profiles, told_program
+from gpusched_env.scenarios.profiles import graph_duration_us, graph_profile
 from gpusched_env.scenarios.program import HostOp, JobProgram, branches, with_graphs_opened
 from gpusched_env.scenarios.tenant_program import Mask, Stream
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
 

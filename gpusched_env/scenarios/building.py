@@ -22,7 +22,8 @@ from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.reading import LONGEST_US
 from gpusched_env.scenarios.adapting import with_profile_error, with_window
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profiles import GraphProfile, ProfileError, graph_profile
+from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.profiles import GraphProfile, graph_profile
 from gpusched_env.scenarios.program import Compiler, JobProgram, as_graph
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.tenant_program import Stream, TenantProgram, engine_of, mean_per_job, steps_of
@@ -35,7 +36,8 @@ from gpusched_env.workload.idle_gpu import IdleGpu, Span
 from gpusched_env.workload.irregular_graphs import irregular
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.profile import KernelProfile, profile_kernel
-from gpusched_env.workload.tenant import Tenant, Trace, TraceReplay, replay_of
+from gpusched_env.workload.tenant import Tenant, Trace
+from gpusched_env.workload.trace_replay import TraceReplay, replay_of
 from gpusched_env.workload.workload import OpKind, Workload, is_workload_path, read_workload
 
 

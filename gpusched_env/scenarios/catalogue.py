@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any, Final
 
 from gpusched_env.data import read_recorded
-from gpusched_env.scenarios.profiles import ProfileError
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import Reward, Scenario, load_scenario, scenario_names
 from gpusched_env.scenarios.variants import variant_changes
 from gpusched_env.scenarios.workload_sets import SetName
@@ -221,7 +221,7 @@ workload_sets:
 Training draws a variant for each episode; evaluation runs each held-out one:
 
 ```python
-from gpusched_env.scenarios.profiles import ProfileError
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.variants import scenario_variants, variant_changes
 

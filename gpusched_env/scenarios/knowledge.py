@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.profiles import GraphProfile, JobDemand, job_demand
 from gpusched_env.scenarios.scenario import CommandName, Contexts, PreemptionName
 from gpusched_env.scenarios.tenant_program import Mask, mean_per_job
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.profile import KernelProfile
 
 if TYPE_CHECKING:

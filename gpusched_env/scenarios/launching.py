@@ -7,50 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
-
-import msgspec
-from msgspec import Meta
 
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.occupancy import BlockFootprint, block_record, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.reading import Time
 from gpusched_env.scenarios.program import HostOp, JobProgram, NodeOp, critical_path_us, on_branches
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.memory import check_us, dependencies
 from gpusched_env.workload.profile import KernelProfile
 from gpusched_env.workload.workload import DEVICE_OPS, OpKind
-
-
-class KernelWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a window works and what it costs."""
-
-    size: Annotated[int, Meta(ge=1, le=1024)] = 32
-    """Launches that the window holds at most, N: entered and not left. Schedulers see those that wait."""
-    streams: Annotated[int, Meta(ge=1, le=1024)] = 8
-    """Streams of the scheduler's, each with a thread that launches kernels and waits for their ends."""
-    depth: Annotated[int, Meta(ge=1, le=1024)] = 1
-    """Launches that a stream holds, from when they are launched until they are known to have ended. With more than one
-    (ACS has one), a launch may be queued behind others, and then what these write is there in time: it need not wait
-    for a hazard with any of them to be over and known."""
-    launch_us: Time = 4.0
-    """Time from a thread's decision to launch until the kernel starts on an idle GPU. The thread does nothing else."""
-    sync_us: Time = 5.0
-    """Time from a kernel's end until its thread knows: then it leaves the window and its stream, and what waited for it
-    may be launched. Launch and synchronisation together took 5 to 20 us where the paper profiled them, and 9.3 us (with
-    an empty kernel between them, median of 2,000) on the host of an H200."""
-    insert_us: Time = 0.0
-    """Time of an entry besides the check."""
-    transfer_us: Time = 0.0
-    """Time from a hand-over by the application to the window, one behind another: only the first launch behind a
-    synchronisation is held up by it."""
-    newer: Annotated[int, Meta(ge=1)] | None = None
-    """Launches that may have entered since the oldest one that is not known to have ended: M, the length of the list of
-    what has been scheduled, by which an entry is checked; ``None``: any number."""
-    checked_by: Literal["window", "application", "nobody"] = "window"
-    """Whose thread does the check: one of the window's own, or the application's between two launches; ``nobody``: what
-    waits for what is known beforehand."""
 
 
 def check_plain(job: JobProgram, what: str) -> None:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.knowledge import Knowledge, knowledge_of
-from gpusched_env.scenarios.launching import KernelWindow
-from gpusched_env.scenarios.profiles import GraphProfile, Profiles
+from gpusched_env.scenarios.profile_error import Profiles
+from gpusched_env.scenarios.profiles import GraphProfile
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.tenant_program import Stream, TenantProgram
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.carry_over import CarriedOver
 from gpusched_env.workload.profile import KernelProfile
 

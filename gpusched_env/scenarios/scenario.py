@@ -25,8 +25,8 @@ from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.hardware.specs import is_gpu_path
 from gpusched_env.reading import Duration, FileName, Time, checked, parse_yaml, read_text
 from gpusched_env.scenarios.games import GAMES
-from gpusched_env.scenarios.launching import KernelWindow
-from gpusched_env.scenarios.profiles import ProfileError
+from gpusched_env.scenarios.profile_error import ProfileError
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSets, problem_with_sets
 from gpusched_env.workload.cores.spec import CpuCores, problem_with_cores
 from gpusched_env.workload.dependent import chain_of, is_chain

@@ -18,10 +18,11 @@ from gpusched_env.scenarios.adapting import (
     stream_k,
     with_window,
 )
-from gpusched_env.scenarios.launching import Capture, KernelWindow
+from gpusched_env.scenarios.launching import Capture
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import CommandName, Contexts, Scenario
 from gpusched_env.scenarios.tenant_program import Mask
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.cores.spec import CpuCores
 
 Graphs = Literal["units", "opened"]

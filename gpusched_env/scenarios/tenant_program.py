@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.program import JobProgram
 from gpusched_env.workload.serving import Batching, Lengths, RecordedLengths, lengths
-from gpusched_env.workload.tenant import Tenant, TraceReplay
+from gpusched_env.workload.tenant import Tenant
+from gpusched_env.workload.trace_replay import TraceReplay
 from gpusched_env.workload.workload import Variant, Workload
 
 Mask = tuple[int, int]

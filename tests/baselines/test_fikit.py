@@ -18,7 +18,7 @@ from gpusched_env.experiments.papers.fikit.runs import measure_profiles
 from gpusched_env.scenarios.adapting import with_profile_error, with_profiles
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profiles import ProfileError, Profiles
+from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.contract import Scheduler
 from tests.baselines.instances import launches, spans, started

@@ -13,7 +13,7 @@ from gpusched_env.episodes.session import run_episode
 from gpusched_env.experiments.papers.fikit.runs import measure_profiles
 from gpusched_env.scenarios.adapting import with_profile_error
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.profiles import ProfileError
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
 from gpusched_env.scheduling.view import View

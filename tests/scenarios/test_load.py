@@ -10,7 +10,8 @@ import pytest
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scenarios.variants import faster_arrivals, with_load
-from gpusched_env.workload.tenant import ArrivalProcess, Trace, replay_of
+from gpusched_env.workload.tenant import ArrivalProcess, Trace
+from gpusched_env.workload.trace_replay import replay_of
 
 
 @pytest.mark.parametrize(

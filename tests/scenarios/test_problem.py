@@ -11,9 +11,9 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.adapting import with_profiles, with_window
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, make_scenario
 from gpusched_env.scenarios.set_up import SetUp, set_up
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 from tests.refusals import refused

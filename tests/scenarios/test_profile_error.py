@@ -19,7 +19,7 @@ from gpusched_env.scenarios.adapting import captured_graphs, with_profile_error,
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.launching import Capture
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profiles import ProfileError, Profiles
+from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scenarios.scenario import load_scenario, override
 from tests.refusals import refused
 

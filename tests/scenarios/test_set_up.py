@@ -12,9 +12,9 @@ from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scenarios.launching import KernelWindow
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.set_up import PLAIN, SetUp, problem_for, set_up, set_up_of
+from gpusched_env.scenarios.window import KernelWindow
 from gpusched_env.scheduling.commands import WAIT, Command
 from gpusched_env.scheduling.view import View
 from tests.refusals import refused

@@ -19,7 +19,7 @@ from gpusched_env.hardware.occupancy import BLOCK_DTYPE
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profiles import ProfileError
+from gpusched_env.scenarios.profile_error import ProfileError
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.tenant_program import TenantProgram

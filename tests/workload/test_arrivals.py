@@ -11,17 +11,8 @@ import pytest
 
 from gpusched_env.hardware.clock import NEVER, to_us
 from gpusched_env.workload import host
-from gpusched_env.workload.tenant import (
-    ArrivalProcess,
-    Backlog,
-    Bursts,
-    ClosedLoop,
-    Periodic,
-    Poisson,
-    Regimes,
-    Trace,
-    replay_of,
-)
+from gpusched_env.workload.tenant import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes, Trace
+from gpusched_env.workload.trace_replay import replay_of
 
 
 class Draws:

@@ -9,7 +9,8 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.reading import checked
-from gpusched_env.workload.tenant import Trace, replay_of
+from gpusched_env.workload.tenant import Trace
+from gpusched_env.workload.trace_replay import replay_of
 from tests.refusals import refused
 
 # Ten jobs in 100 us, as those of the last 10 us are as far apart as all are in the mean.

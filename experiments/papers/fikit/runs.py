@@ -22,7 +22,7 @@ from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, situation, tenant, turnarounds_us, work_rate
 from gpusched_env.scenarios.adapting import with_profile_error, with_profiles
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.profiles import ProfileError, Profiles
+from gpusched_env.scenarios.profile_error import ProfileError, Profiles
 from gpusched_env.scheduling.contract import Device
 from gpusched_env.workload.tenant import ClosedLoop
 from gpusched_env.workload.workload import OpKind

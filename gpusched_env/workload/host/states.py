@@ -6,17 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpusched_env.hardware.clock import NEVER
-from gpusched_env.workload.tenant import (
-    ArrivalProcess,
-    Backlog,
-    Bursts,
-    ClosedLoop,
-    Periodic,
-    Poisson,
-    Regimes,
-    Trace,
-    TraceReplay,
-)
+from gpusched_env.workload.tenant import ArrivalProcess, Backlog, Bursts, ClosedLoop, Periodic, Poisson, Regimes, Trace
+from gpusched_env.workload.trace_replay import TraceReplay
 from gpusched_env.workload.workload import OpKind
 
 RANDOM_STREAMS: Final = (1, 2)
