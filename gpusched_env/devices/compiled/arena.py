@@ -7,7 +7,7 @@ demand: an environment that finds one too small stops and says so, and goes on w
 from __future__ import annotations
 
 import copy
-from collections import Counter
+from collections import Counter, namedtuple
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Final
@@ -61,6 +61,18 @@ UNCLEARED: Final = (
     "ended_slices", "saved_blocks", "edges", "aheads",
 )  # fmt: skip
 """Sections that hold nothing at a reset that is read before it is written, or that are cleared slot by slot."""
+
+
+def _tuple_of(name: str, dtype: np.dtype[Any], *more: str) -> Any:
+    """Named tuples of the plain numbers in a record, and of ``more``."""
+    make: Any = namedtuple
+    return make(name, (*(dtype.names or ()), *more))
+
+
+_Client = _tuple_of("_Client", layout.CLIENT)
+_Core = _tuple_of("_Core", layout.CORE)
+_World = _tuple_of("_World", layout.ENV, "clients", "cores", "rules")
+"""An environment, as texts that both devices share read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +131,9 @@ class Arena(Uncopied, OneThread):
 
     def costs(self) -> Costs:
         """The time integrals up to the present. A copy: reading leaves no trace."""
-        cores = self._sections["cores"][: self.problem.scenario.core_count]
-        tables = {"clients": list(map(_plain, self.clients)), "cores": list(map(_plain, cores))}
-        world = SimpleNamespace(**vars(_plain(self.env)) | tables, rules=SimpleNamespace(cores=len(cores)))
+        numbers, cores = self.env.item(), self._sections["cores"][: self.problem.scenario.core_count]
+        tables = [_Client(*row) for row in self.clients.tolist()], [_Core(*row) for row in cores.tolist()]
+        world = _World(*numbers, *tables, SimpleNamespace(cores=len(cores)))
         return costs_of(world, over=bool(world.over))
 
     def section(self, name: str) -> NDArray[np.void]:
@@ -437,8 +449,3 @@ class Arena(Uncopied, OneThread):
 
 def _address(array: NDArray[Any]) -> int:
     return int(array.ctypes.data)
-
-
-def _plain(record: np.void) -> SimpleNamespace:
-    """A record as a plain object, of plain numbers."""
-    return SimpleNamespace(**dict(zip(record.dtype.names or (), record.item(), strict=True)))
