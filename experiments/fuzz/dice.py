@@ -184,14 +184,7 @@ def with_cold_kernels(dice: Dice, workload: Workload, gpu: GpuSpec) -> Workload:
         workload,
         footprint_bytes=int(gpu.l2_bytes * dice.number(0.01, 2.0)),
         graphs=tuple(tuple(map(cold, graph)) for graph in workload.graphs),
-        variants=tuple(
-            replace(
-                variant,
-                ops=tuple(map(cold, variant.ops)),
-                threads=tuple(tuple(map(cold, thread)) for thread in variant.threads),
-            )
-            for variant in workload.variants
-        ),
+        variants=tuple(variant.mapped(cold) for variant in workload.variants),
     )
 
 

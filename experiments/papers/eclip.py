@@ -25,16 +25,15 @@ Bars of the paper's Figures 4 to 6 are not available as numbers: orders, means a
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
+from gpusched_env.data import stored
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
@@ -181,7 +180,7 @@ VARIED_COLUMNS = (
 VARIED_NOTE = f"As above: a hop costs {BARRIER_US:g} us, at most {CHANGES} switches, a launch every {HOST_US:g} us."
 IDLES_W = (15.0, 30.0, 60.0, 100.0)
 IDLE_W = load_gpu(GPU).power.idle_w
-PUBLISHED = json.loads((resources.files("gpusched_env.data") / "published" / "eclip.json").read_text(encoding="utf-8"))
+PUBLISHED = stored("published/eclip.json")
 """Table I and the gains."""
 COUNTED = (IOCTL, PREALLOC, ECLIP)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.workload.workload import Workload, decode_workload
@@ -39,3 +41,9 @@ def read_recorded(name: str) -> Workload:
     if name not in files:
         raise InputError(f"unknown workload {name!r}; {did_you_mean(name, files)}")
     return decode_workload(files[name].read_bytes(), f"data/workloads/{files[name].name}")
+
+
+@functools.cache
+def stored(file: str) -> Any:
+    """What a JSON file of this folder holds: figures that were published, or fitted to measurements."""
+    return json.loads((resources.files("gpusched_env.data") / file).read_text(encoding="utf-8"))

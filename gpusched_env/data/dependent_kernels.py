@@ -7,14 +7,13 @@ do, over their waves.
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import replace
-from importlib import resources
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
+from gpusched_env.data import stored
 from gpusched_env.data.products import ProductSize, forms_of
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import load_gpu
@@ -33,11 +32,9 @@ HEAD: Final = {"gpt3": 12288 // 8, "llama": 8192 // 8}
 Count = Annotated[int, Meta(ge=1)]
 
 
-@functools.cache
 def published() -> Any:
-    """The measured rows of cuSync's artifact."""
-    text = (resources.files("gpusched_env.data") / "published" / "cusync.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    """The measured rows."""
+    return stored("published/cusync.json")
 
 
 def fitting(card: str, tile: tuple[int, int]) -> int:
@@ -209,30 +206,6 @@ def measured_chain(name: str) -> Workload:
     asked = measured_of(name)
     model = str(getattr(asked, asked.PLACE[1]))
     return dependent_workload(name.strip(), load_gpu(model.split("_")[1]), asked.kernels())
-
-
-def measured_names() -> list[str]:
-    """Names of all rows whose grids can be synchronised: those of each kernel are whole rows of the next one's."""
-    mlps = [
-        f"mlp(model={model},tokens={tokens})"
-        for model, rows in published()["mlp"].items()
-        if model.count("_") == 1
-        for tokens, row in rows.items()
-        if aligned(row)
-    ]
-    attention = [
-        f"attention(model={model},tokens={tokens},keys={keys})"
-        for model, by_keys in published()["attention"].items()
-        for keys, rows in by_keys.items()
-        for tokens in rows
-    ]
-    convolutions = [
-        f"convolutions(network={network},channels={channels},batch={batch})"
-        for network, by_channels in published()["conv"].items()
-        for channels, rows in by_channels.items()
-        for batch in rows
-    ]
-    return [*mlps, *attention, *convolutions]
 
 
 def aligned(row: dict[str, Any]) -> bool:

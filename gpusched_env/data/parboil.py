@@ -14,13 +14,12 @@ Held-out mixes have at least one benchmark and one hog that no training mix has.
 from __future__ import annotations
 
 import functools
-import json
-from importlib import resources
 from typing import Any, ClassVar, Final
 
 import msgspec
 import numpy as np
 
+from gpusched_env.data import stored
 from gpusched_env.errors import did_you_mean
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.generated_names import parameters_of
@@ -55,11 +54,9 @@ OTHERS: Final[dict[str, tuple[str, tuple[int, int, int], tuple[int, int, int], K
 """Other benchmarks: kernel, grid, block, class, and share of the reachable bandwidth (``None``: histo's) of each."""
 
 
-@functools.cache
 def published() -> Any:
-    """The measured rows of ``published/bwlock.json``."""
-    text = (resources.files("gpusched_env.data") / "published" / "bwlock.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    """The measured rows."""
+    return stored("published/bwlock.json")
 
 
 def shares_of_histo() -> dict[str, float]:

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 from dataclasses import replace
-from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
+from gpusched_env.data import stored
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.workload.dependent import TiledKernel, chain_per_job, dependent_workload, lead_of
@@ -50,10 +49,8 @@ class ProductSize(NamedTuple):
     depth: int
 
 
-@functools.cache
 def _fitted() -> Any:
-    text = (resources.files("gpusched_env.data") / "calibration" / "products.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    return stored("calibration/products.json")
 
 
 def costs_on(gpu: str) -> ProductCosts:

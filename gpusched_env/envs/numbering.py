@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpusched_env.compiling import cached, called
 from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import Bools, Floats
-from gpusched_env.envs.slices import SLICE_CODES, SLICES, SLOT_KINDS, Slice, legal, means
+from gpusched_env.envs.slices import SLICE_CODES, SLICES, SLOT_KINDS, Slice, legal, means, shows
 from gpusched_env.scheduling.commands import NOTHING, WAITING
 
 Ints = NDArray[np.int64]
@@ -99,11 +99,12 @@ def fill_mask(
     """
     out[0] = True
     for s in range(rows.shape[0]):
-        action = rows[s, FIRST]
+        code, action = rows[s, CODE], rows[s, FIRST]
         for slot in range(rows[s, SLOTS]):
+            is_shown = shows(code, pending_shown, running_shown, tenants, cores, slot)
             for choice in range(rows[s, AT], rows[s, AT] + rows[s, CHOICES]):
                 a, b = choices[choice, 0], choices[choice, 1]
-                out[action] = legal(rows[s, CODE], pending_shown, running_shown, tenants, cores, sms, 0, slot, a, b)
+                out[action] = is_shown and legal(code, pending_shown, running_shown, tenants, cores, sms, 0, slot, a, b)
                 action += 1
 
 
@@ -142,8 +143,11 @@ def write_meaning(
     s, slot, a, b = part_of(rows, choices, action)
     if s < 0:
         return WAITING
-    known = means(rows[s, CODE], pending_shown, running_shown, tenants, cores, sms, own, slot, a, b, given)
-    return rows[s, CODE] if known else NOTHING
+    code = rows[s, CODE]
+    if not shows(code, pending_shown, running_shown, tenants, cores, slot):
+        return NOTHING
+    means(code, pending_shown, running_shown, tenants, cores, sms, own, slot, a, b, given)
+    return code
 
 
 @cached()

@@ -9,12 +9,12 @@ Where decisions stand for an interval, launching is no action: there is
 tenants can be throttled, decisions for an interval are about the *knobs* of best-effort tenants instead: who sleeps how
 long, and who has which SMs. Where budgets of CPU cores can be set, they are about these.
 
-Of each command there are, in compiled code, the function that says whether an action is legal and the one that writes
-which :data:`~gpusched_env.scheduling.legality.COMMAND_RECORD` it means; masks, Python's commands, those of the compiled
-device and the way back from a command to its action are all made of these two. Both take, in this order, the shown
-tables (as for :func:`~gpusched_env.envs.encoding.encode`), the SMs of the GPU, the row of the first of the scheduler's
-own streams, and the action's slot, ``a`` and ``b``. The second one takes the record to write, too: all numbers of its
-command. It returns whether the slot has something that the command could be about.
+Of each command there are three functions in compiled code, of which masks, Python's commands, those of the compiled
+device and the way back from a command to its action are all made. The first says whether a slot has something that the
+command could be about; only then the others are called: one says whether an action is legal, one writes which
+:data:`~gpusched_env.scheduling.legality.COMMAND_RECORD` it means. They take, in this order, the shown tables (as for
+:func:`~gpusched_env.envs.encoding.encode`), the SMs of the GPU, the row of the first of the scheduler's own streams,
+the action's slot, ``a`` and ``b``, and the record.
 """
 
 from __future__ import annotations
@@ -28,26 +28,11 @@ from gpusched_env.compiling import called
 from gpusched_env.envs.action_fields import ActionFields
 from gpusched_env.envs.encoding import ID, NO_KERNEL, producer_of
 from gpusched_env.hardware.clock import to_ps
-from gpusched_env.hardware.tiles import KERNEL
+from gpusched_env.hardware.tiles import KERNEL, MATRIX, NEEDS_SHARE, ROW, SHARE, STRIDED, TILE
 from gpusched_env.planning.interval import Serve
-from gpusched_env.scheduling.commands import (
-    COMMANDS,
-    MODES,
-    ORDERS,
-    OWN_STREAM,
-    POLICIES,
-    Command,
-    Launch,
-    Preempt,
-    Reject,
-    Reshape,
-    SetBudget,
-    SetPartition,
-    Synchronise,
-    Throttle,
-)
+from gpusched_env.scheduling import commands
+from gpusched_env.scheduling.commands import COMMANDS, MODES, ORDERS, OWN_STREAM, POLICIES, Command
 from gpusched_env.scheduling.cores import CoreColumn
-from gpusched_env.scheduling.synchronising import NEEDS
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn
 from gpusched_env.workload.cores.spec import MOST_EVENTS
 from gpusched_env.workload.kernel import MOST_FORMS
@@ -56,7 +41,6 @@ Choices = list[tuple[int, int]]
 SlotKind = Literal["pending", "running", "tenant", "core"]
 SLOT_KINDS: Final[tuple[SlotKind, ...]] = get_args(SlotKind)
 
-SAVE: Final = MODES.index("save")
 RESET: Final = MODES.index("reset")
 WHOLE: Final = 0
 """The choice ``b`` of a preemption of the whole kernel."""
@@ -72,14 +56,7 @@ FROM_LAST: Final = 2
 EIGHTHS: Final = 8
 OLDEST: Final = 0
 NEWEST: Final = 1
-"""Choices ``a`` of a rejection: the oldest job or the newest."""
-SHARE: Final = POLICIES.index("share")
-ROW: Final = POLICIES.index("row")
-TILE: Final = POLICIES.index("tile")
-STRIDED: Final = POLICIES.index("strided")
-MATRIX: Final = POLICIES.index("matrix")
-NEEDS_SHARE: Final = NEEDS.index("share")
-"""What the column ``NEEDS`` says of kernels with the need ``share``."""
+"""``a`` of a rejection."""
 
 
 @called
@@ -89,20 +66,53 @@ def partition_sms(sms: int, quarters: int) -> int:
 
 
 @called
-def partition_first(sms: int, quarters: int, tenant: int) -> int:
-    """First SM of a tenant's partition: even rows are counted from rank 0, odd rows from the other end."""
-    return sms - partition_sms(sms, quarters) if tenant % 2 == 1 else 0
+def _partition_first(sms, quarters, row, where):
+    """First SM of a partition. By row: even rows are counted from rank 0, odd rows from the other end."""
+    at_end = row % 2 == 1 if where == BY_ROW else where == FROM_LAST
+    return sms - partition_sms(sms, quarters) if at_end else 0
 
 
-# ---- launch: slots are pending launches; a: stream priority, b: number of the scheduler's stream, -1: its own --------
+# ---- what slots may show ---------------------------------------------------------------------------------------------
+
+
+@called
+def _is_pending(pending, running, tenants, cores, slot):
+    return pending[slot, ID] != NO_KERNEL
+
+
+@called
+def _is_running(pending, running, tenants, cores, slot):
+    return running[slot, ID] != NO_KERNEL
+
+
+@called
+def _is_tenant(pending, running, tenants, cores, slot):
+    return slot < tenants.shape[0]
+
+
+@called
+def _is_core(pending, running, tenants, cores, slot):
+    return slot < cores.shape[0]
+
+
+@called
+def _is_rejectable(pending, running, tenants, cores, slot):
+    return slot < tenants.shape[0] and tenants[slot, TenantColumn.NEWEST_REJECTABLE] >= 0.0
+
+
+@called
+def _is_synchronisable(pending, running, tenants, cores, slot):
+    """Its producer, an older launch, has to be shown then."""
+    shown = pending[slot, ID] != NO_KERNEL
+    return shown and pending[slot, PendingColumn.SYNCHRONISABLE] == 1.0 and producer_of(pending, slot) >= 0
 
 
 @called
 def _launch_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    shown = pending[slot, ID] != NO_KERNEL and pending[slot, PendingColumn.LAUNCHABLE] == 1.0
+    """``a``: stream priority; ``b``: number of the scheduler's stream, -1: its own."""
     # A preempted kernel goes back to its place.
     free = b == OWN_STREAM or pending[slot, PendingColumn.PREEMPTED] == 0.0
-    return shown and free and not _takes_slots(pending, running, slot, a)
+    return pending[slot, PendingColumn.LAUNCHABLE] == 1.0 and free and not _takes_slots(pending, running, slot, a)
 
 
 @called
@@ -126,93 +136,53 @@ def _launch_means(pending, running, tenants, cores, sms, own, slot, a, b, given)
     given.launch = int(pending[slot, ID])
     given.priority = a
     given.stream = OWN_STREAM if b == OWN_STREAM else own + b
-    given.first_sm = 0
-    given.sms = 0
-    return pending[slot, ID] != NO_KERNEL
-
-
-def _launch_choices(layout: ActionFields) -> Choices:
-    return [(a, b) for b in range(OWN_STREAM, layout.streams) for a in layout.stream_priorities]
-
-
-# ---- serve: slots are tenants; a: launches in flight of all others --------------------------------------------------
+    given.first_sm = given.sms = 0
 
 
 @called
 def _serve_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    return slot < tenants.shape[0] and tenants[slot, TenantColumn.JOBS_WAITING] > 0.0
-
-
-def _serve_choices(layout: ActionFields) -> Choices:
-    return [(a, 0) for a in OTHERS] if layout.serves else []
-
-
-# ---- preempt: slots are running launches; a: mode, b: quarters of the SMs that are saved, or the whole kernel --------
+    """``a``: launches in flight of all others."""
+    return tenants[slot, TenantColumn.JOBS_WAITING] > 0.0
 
 
 @called
 def _preempt_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    open_ = running[slot, ID] != NO_KERNEL and running[slot, RunningColumn.PREEMPTIBLE] == 1.0
-    return open_ and (a != RESET or running[slot, RunningColumn.IDEMPOTENT] == 1.0)
+    """``a``: mode; ``b``: quarters of the SMs that are saved, or the whole kernel."""
+    may_reset = running[slot, RunningColumn.IDEMPOTENT] == 1.0
+    return running[slot, RunningColumn.PREEMPTIBLE] == 1.0 and (a != RESET or may_reset)
 
 
 @called
 def _preempt_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
-    if running[slot, ID] == NO_KERNEL:
-        return False
     given.launch = int(running[slot, ID])
     given.mode = a
     # The SMs that are freed lie away from those that the kernel's tenant is confined to.
     other_side = int(running[slot, RunningColumn.TENANT]) + 1
-    given.first_sm = 0 if b == WHOLE else partition_first(sms, b, other_side)
+    given.first_sm = 0 if b == WHOLE else _partition_first(sms, b, other_side, BY_ROW)
     given.sms = 0 if b == WHOLE else partition_sms(sms, b)
-    return True
 
 
 def _preempt_choices(layout: ActionFields) -> Choices:
-    found: Choices = []
-    for mode in layout.modes:
-        found += [(SAVE, b) for b in (1, 2, 3)] if mode == "save-part" else [(MODES.index(mode), WHOLE)]
-    return found
-
-
-# ---- partition: slots are tenants; a: quarters of the SMs, b: where they begin ---------------------------------------
-
-
-@called
-def _partition_start(sms, quarters, slot, where):
-    """First SM of a partition; from either end only where that was asked for."""
-    if where == BY_ROW:
-        return partition_first(sms, quarters, slot)
-    return sms - partition_sms(sms, quarters) if where == FROM_LAST else 0
-
-
-@called
-def _best_effort(tenants, slot):
-    """Whether there is a tenant in a slot, without an objective."""
-    return slot < tenants.shape[0] and tenants[slot, TenantColumn.SLO_US] == math.inf
+    parts = {"save-part": ("save", (1, 2, 3))}
+    chosen = [parts.get(mode, (mode, (WHOLE,))) for mode in layout.modes]
+    return [(MODES.index(mode), quarters) for mode, sizes in chosen for quarters in sizes]
 
 
 @called
 def _partition_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    return (
-        slot < tenants.shape[0]
-        and (b == BY_ROW or _best_effort(tenants, slot))
-        and tenants[slot, TenantColumn.PARTITIONABLE] == 1.0
-        and (
-            tenants[slot, TenantColumn.PARTITION_FIRST] != _partition_start(sms, a, slot, b)
-            or tenants[slot, TenantColumn.PARTITION_SMS] != partition_sms(sms, a)
-        )
-    )
+    """``a``: quarters of the SMs; ``b``: where they begin."""
+    has_first = tenants[slot, TenantColumn.PARTITION_FIRST] == _partition_first(sms, a, slot, b)
+    is_new = not has_first or tenants[slot, TenantColumn.PARTITION_SMS] != partition_sms(sms, a)
+    may_choose = b == BY_ROW or tenants[slot, TenantColumn.SLO_US] == math.inf
+    return may_choose and tenants[slot, TenantColumn.PARTITIONABLE] == 1.0 and is_new
 
 
 @called
 def _partition_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
     size = partition_sms(sms, a)
     given.tenant = slot
-    given.first_sm = _partition_start(sms, a, slot, b) if size < sms else 0
+    given.first_sm = _partition_first(sms, a, slot, b) if size < sms else 0
     given.sms = size if size < sms else 0
-    return slot < tenants.shape[0]
 
 
 def _partition_choices(layout: ActionFields) -> Choices:
@@ -222,9 +192,6 @@ def _partition_choices(layout: ActionFields) -> Choices:
     return [*((a, b) for b in (FROM_FIRST, FROM_LAST) for a in parts), (whole, FROM_FIRST)]
 
 
-# ---- throttle: slots are tenants; a: the pause, in eighths of a job's time alone -------------------------------------
-
-
 @called
 def _pause_ps(tenants, slot, eighths):
     return to_ps(tenants[slot, TenantColumn.ALONE_US] * eighths / EIGHTHS)
@@ -232,38 +199,24 @@ def _pause_ps(tenants, slot, eighths):
 
 @called
 def _throttle_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    return (
-        _best_effort(tenants, slot)
-        and tenants[slot, TenantColumn.THROTTLABLE] == 1.0
-        and to_ps(tenants[slot, TenantColumn.PAUSE_US]) != _pause_ps(tenants, slot, a)
-    )
+    """``a``: the pause, in eighths of a job's time alone."""
+    is_new = to_ps(tenants[slot, TenantColumn.PAUSE_US]) != _pause_ps(tenants, slot, a)
+    best_effort = tenants[slot, TenantColumn.SLO_US] == math.inf
+    return best_effort and tenants[slot, TenantColumn.THROTTLABLE] == 1.0 and is_new
 
 
 @called
 def _throttle_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
-    if slot >= tenants.shape[0]:
-        return False
     given.tenant = slot
     given.pause_ps = _pause_ps(tenants, slot, a)
-    return True
-
-
-def _throttle_choices(layout: ActionFields) -> Choices:
-    return [(a, 0) for a in layout.pauses]
-
-
-# ---- budget: slots are CPU cores; a: misses in a period, which binds while a lock counts ----------------------------
 
 
 @called
 def _budget_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    return (
-        slot < cores.shape[0]
-        # Without processes there is nothing that a budget could hold back.
-        and cores[slot, CoreColumn.TASKS] > 0.0
-        and cores[slot, CoreColumn.SETTABLE] == 1.0
-        and (cores[slot, CoreColumn.BUDGET] != a or cores[slot, CoreColumn.ALWAYS] == 1.0)
-    )
+    """``a``: misses in a period; the budget binds while a lock counts."""
+    is_new = cores[slot, CoreColumn.BUDGET] != a or cores[slot, CoreColumn.ALWAYS] == 1.0
+    # Without processes there is nothing that a budget could hold back.
+    return cores[slot, CoreColumn.TASKS] > 0.0 and cores[slot, CoreColumn.SETTABLE] == 1.0 and is_new
 
 
 @called
@@ -271,85 +224,45 @@ def _budget_means(pending, running, tenants, cores, sms, own, slot, a, b, given)
     given.core = slot
     given.events = a
     given.always = 0
-    return slot < cores.shape[0]
-
-
-def _budget_choices(layout: ActionFields) -> Choices:
-    return [(a, 0) for a in layout.budgets]
-
-
-# ---- reject: slots are tenants; a: which of its jobs -----------------------------------------------------------------
 
 
 @called
 def _reject_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    if slot >= tenants.shape[0]:
-        return False
-    newest = tenants[slot, TenantColumn.NEWEST_REJECTABLE]
+    """``a``: which of a tenant's jobs."""
     # One job is not offered twice.
-    return newest >= 0.0 and (a == OLDEST or newest != tenants[slot, TenantColumn.OLDEST_REJECTABLE])
+    only = tenants[slot, TenantColumn.NEWEST_REJECTABLE] == tenants[slot, TenantColumn.OLDEST_REJECTABLE]
+    return a == OLDEST or not only
 
 
 @called
 def _reject_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
-    if slot >= tenants.shape[0] or tenants[slot, TenantColumn.NEWEST_REJECTABLE] < 0.0:
-        return False
     given.tenant = slot
     given.job = int(tenants[slot, TenantColumn.OLDEST_REJECTABLE if a == OLDEST else TenantColumn.NEWEST_REJECTABLE])
-    return True
-
-
-def _reject_choices(layout: ActionFields) -> Choices:
-    return [(OLDEST, 0), (NEWEST, 0)] if layout.rejects else []
-
-
-# ---- reshape: slots are pending launches; a: which of its forms -----------------------------------------------------
 
 
 @called
 def _reshape_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    return pending[slot, ID] != NO_KERNEL and a < pending[slot, PendingColumn.FORMS]
+    """``a``: which of the kernel's forms."""
+    return a < pending[slot, PendingColumn.FORMS]
 
 
 @called
 def _reshape_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
     given.launch = int(pending[slot, ID])
     given.form = a
-    return pending[slot, ID] != NO_KERNEL
-
-
-def _reshape_choices(layout: ActionFields) -> Choices:
-    return [(a, 0) for a in range(MOST_FORMS)] if layout.reshapes else []
-
-
-# ---- synchronise: slots are pending launches; a: policy, b: twice the order, and 1 more for a wait kernel ------------
-
-
-@called
-def _is_open(pending, slot):
-    """Whether the tiles of what stands in a slot can be synchronised; an older one, its producer is shown then."""
-    return (
-        pending[slot, ID] != NO_KERNEL
-        and pending[slot, PendingColumn.SYNCHRONISABLE] == 1.0
-        and producer_of(pending, slot) >= 0
-    )
 
 
 @called
 def _synchronise_legal(pending, running, tenants, cores, sms, own, slot, a, b):
-    if not _is_open(pending, slot):
-        return False
+    """``a``: policy; ``b``: twice the order, and 1 more for a wait kernel."""
     # A producer that waits for something itself may start behind a consumer that no wait kernel keeps back.
-    if b % 2 == 0 and pending[producer_of(pending, slot), PendingColumn.UPSTREAM] > 0.0:
-        return False
+    safe = b % 2 == 1 or pending[producer_of(pending, slot), PendingColumn.UPSTREAM] <= 0.0
     # One that needs a share of the tiles waits once, as a row does.
-    return a == ROW or pending[slot, PendingColumn.NEEDS] != NEEDS_SHARE
+    return safe and (a == ROW or pending[slot, PendingColumn.NEEDS] != NEEDS_SHARE)
 
 
 @called
 def _synchronise_means(pending, running, tenants, cores, sms, own, slot, a, b, given):
-    if not _is_open(pending, slot):
-        return False
     policy, size = a, 1
     if pending[slot, PendingColumn.NEEDS] == NEEDS_SHARE:
         policy = SHARE
@@ -365,13 +278,11 @@ def _synchronise_means(pending, running, tenants, cores, sms, own, slot, a, b, g
     given.reorder = 1
     given.order = b // 2
     given.wait_kernel = b % 2
-    return True
 
 
 def _synchronise_choices(layout: ActionFields) -> Choices:
-    if not layout.synchronises:
-        return []
-    return [(a, b) for a in (ROW, TILE, STRIDED, MATRIX) for b in range(2 * len(ORDERS))]
+    ways = range(2 * len(ORDERS)) if layout.synchronises else ()
+    return [(a, b) for a in (ROW, TILE, STRIDED, MATRIX) for b in ways]
 
 
 # ---- all of them -----------------------------------------------------------------------------------------------------
@@ -383,7 +294,9 @@ class Slice:
 
     command: type[Command | Serve]
     slots: SlotKind
-    """What its slots are rows of: pending or running launches, tenants, or CPU cores."""
+    """Whose rows its slots are: pending or running launches, tenants, or CPU cores."""
+    shows: Callable[..., Any]
+    """Compiled: whether a slot has something that the command could be about."""
     legal: Callable[..., Any]
     """Whether an action is legal, compiled."""
     means: Callable[..., Any] | None
@@ -400,48 +313,56 @@ class Slice:
 
 SLICES: Final = (
     Slice(
-        Serve, "tenant", _serve_legal, None, _serve_choices, "let {} go first",
+        Serve, "tenant", _is_tenant, _serve_legal, None,
+        lambda layout: [(a, 0) for a in OTHERS if layout.serves], "let {} go first",
         lambda a, b: f"{a} launches of all others in flight",
         lambda a, b: f"others_{a}",
     ),
     Slice(
-        Launch, "pending", _launch_legal, _launch_means, _launch_choices, "launch {}",
+        commands.Launch, "pending", _is_pending, _launch_legal, _launch_means,
+        lambda layout: [(a, b) for b in range(OWN_STREAM, layout.streams) for a in layout.stream_priorities],
+        "launch {}",
         lambda a, b: f"stream priority {a}" + ("" if b == OWN_STREAM else f" in the scheduler's stream {b}"),
         lambda a, b: f"priority_{a}",
     ),
     Slice(
-        Preempt, "running", _preempt_legal, _preempt_means, _preempt_choices, "preempt {}",
+        commands.Preempt, "running", _is_running, _preempt_legal, _preempt_means, _preempt_choices, "preempt {}",
         lambda a, b: MODES[a] if b == WHOLE else f"{MODES[a]} on {b}/4 of the SMs",
         lambda a, b: MODES[a] if b == WHOLE else "save-part",
     ),
     Slice(
-        SetPartition, "tenant", _partition_legal, _partition_means, _partition_choices, "confine {}",
+        commands.SetPartition, "tenant", _is_tenant, _partition_legal, _partition_means, _partition_choices,
+        "confine {}",
         lambda a, b: f"{a}/4 of the SMs" + ("", " from the first on", " up to the last")[b if a < 4 else BY_ROW],
         lambda a, b: f"{a}_of_4" + ("", "", "_last")[b],
     ),
     Slice(
-        Reject, "tenant", _reject_legal, _reject_means, _reject_choices, "reject a job of {}",
+        commands.Reject, "tenant", _is_rejectable, _reject_legal, _reject_means,
+        lambda layout: [(a, 0) for a in (OLDEST, NEWEST) if layout.rejects], "reject a job of {}",
         lambda a, b: "the oldest" if a == OLDEST else "the newest",
         lambda a, b: "oldest" if a == OLDEST else "newest",
     ),
     Slice(
-        Reshape, "pending", _reshape_legal, _reshape_means, _reshape_choices, "reshape {}",
+        commands.Reshape, "pending", _is_pending, _reshape_legal, _reshape_means,
+        lambda layout: [(a, 0) for a in range(MOST_FORMS) if layout.reshapes], "reshape {}",
         lambda a, b: f"form {a}",
         lambda a, b: f"form_{a}",
     ),
     Slice(
-        Synchronise, "pending", _synchronise_legal, _synchronise_means, _synchronise_choices,
-        "synchronise the tiles of {}",
+        commands.Synchronise, "pending", _is_synchronisable, _synchronise_legal, _synchronise_means,
+        _synchronise_choices, "synchronise the tiles of {}",
         lambda a, b: f"by {POLICIES[a]}, order {ORDERS[b // 2]}" + (", with a wait kernel" if b % 2 else ""),
         lambda a, b: POLICIES[a],
     ),
     Slice(
-        Throttle, "tenant", _throttle_legal, _throttle_means, _throttle_choices, "let {} sleep before each job",
+        commands.Throttle, "tenant", _is_tenant, _throttle_legal, _throttle_means,
+        lambda layout: [(a, 0) for a in layout.pauses], "let {} sleep before each job",
         lambda a, b: f"{a / EIGHTHS:g} times its time alone",
         lambda a, b: f"sleep_{a / EIGHTHS:g}",
     ),
     Slice(
-        SetBudget, "core", _budget_legal, _budget_means, _budget_choices, "set the budget of {}",
+        commands.SetBudget, "core", _is_core, _budget_legal, _budget_means,
+        lambda layout: [(a, 0) for a in layout.budgets], "set the budget of {}",
         lambda a, b: f"{a} misses a period" if a < MOST_EVENTS else "no regulation",
         lambda a, b: f"budget_{a}" if a < MOST_EVENTS else "unregulated",
     ),
@@ -450,44 +371,26 @@ SLICES: Final = (
 
 
 @called
-def _never(code, pending, running, tenants, cores, sms, own, slot, a, b):
+def _never(code, *arguments):
     return False
 
 
-@called
-def _nothing(code, pending, running, tenants, cores, sms, own, slot, a, b, given):
-    return False
-
-
-def _legal_or(number, function, otherwise):
+def _or(number: int, function: Callable[..., Any], otherwise: Callable[..., Any]) -> Any:
     """A compiled function that calls ``function`` for the command of code ``number``, and ``otherwise`` for others."""
 
     @called
-    def choose(code, pending, running, tenants, cores, sms, own, slot, a, b):
-        if code == number:
-            return function(pending, running, tenants, cores, sms, own, slot, a, b)
-        return otherwise(code, pending, running, tenants, cores, sms, own, slot, a, b)
+    def choose(code, *arguments):
+        return function(*arguments) if code == number else otherwise(code, *arguments)
 
     return choose
 
 
-def _means_or(number, function, otherwise):
-    """A compiled function that calls ``function`` for the command of code ``number``, as :func:`_legal_or` does."""
-
-    @called
-    def choose(code, pending, running, tenants, cores, sms, own, slot, a, b, given):
-        if code == number:
-            return function(pending, running, tenants, cores, sms, own, slot, a, b, given)
-        return otherwise(code, pending, running, tenants, cores, sms, own, slot, a, b, given)
-
-    return choose
-
-
+shows: Any = _never
 legal: Any = _never
-"""Whether the action of a command's slice is legal: of its code, and what the slices' own functions take."""
-means: Any = _nothing
-"""Write what the action of a command's slice means: of its code, and what the slices' own functions take."""
+means: Any = _never
+"""What there is of a command of the slices, by its code: each takes that, and what the slice's own function takes."""
 for _slice in reversed(SLICES):
-    legal = _legal_or(SLICE_CODES[_slice.command], _slice.legal, legal)
+    shows = _or(SLICE_CODES[_slice.command], _slice.shows, shows)
+    legal = _or(SLICE_CODES[_slice.command], _slice.legal, legal)
     if _slice.means is not None:
-        means = _means_or(SLICE_CODES[_slice.command], _slice.means, means)
+        means = _or(SLICE_CODES[_slice.command], _slice.means, means)

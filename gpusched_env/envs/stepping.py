@@ -15,6 +15,7 @@ from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
 from gpusched_env.devices.compiled.listing import show_pending, show_pending_at, show_running
 from gpusched_env.devices.compiled.views import occupancy
+from gpusched_env.devices.rules.meter import energy_j, jobs_us, makespan_us
 from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.encoding import encode
@@ -238,15 +239,12 @@ def cost(w, sums, tenant_rates, reward_weights, terms, over):
     """The total cost of an environment so far; ``over``: at the end of its episode."""
     for tenant in range(sums.shape[0]):
         c = clients(w, tenant)
-        in_system = c.arrived - c.completed - c.rejected
-        sums[tenant, Sum.JOBS_US] = c.jobs_us + in_system * ((w.now_ps - c.jobs_since_ps) / PS_PER_US)
+        sums[tenant, Sum.JOBS_US] = jobs_us(w, tenant)
         sums[tenant, Sum.SLO_MISSES] = c.slo_misses
         sums[tenant, Sum.ARRIVED] = c.arrived
         sums[tenant, Sum.COMPLETED] = c.completed
         sums[tenant, Sum.REJECTED] = c.rejected
-    energy_j = w.energy_j + w.power_w * ((w.now_ps - w.gpu_since_ps) / PS_PER_US) * 1e-6 + w.charged_energy_j
-    makespan_us = min(w.now_ps, w.done_ps) / PS_PER_US + w.charged_makespan_us
     return charge(
-        sums, energy_j, makespan_us, all_throttled_us(w), w.now_ps / PS_PER_US, over, tenant_rates, reward_weights,
-        terms,
+        sums, energy_j(w), makespan_us(w), all_throttled_us(w), w.now_ps / PS_PER_US, over, tenant_rates,
+        reward_weights, terms,
     )  # fmt: skip

@@ -54,6 +54,7 @@ TARGETS = 3 * LINE + 8
 COUNT = 3 * LINE + 40
 """Environments of the job."""
 MUTEX, WAKE, FINISHED = 4 * LINE, 5 * LINE, 6 * LINE
+"""A mutex and two condition variables (64 bytes at most, on Linux and macOS)."""
 SHARES = 7 * LINE
 """A line a thread: environments of its share that are left, one past its last, and how many it has."""
 SHARE_END, SHARE_SIZE = 8, 16

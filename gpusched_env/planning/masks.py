@@ -157,11 +157,6 @@ def best_choices(requests: Sequence[Floats], machine: Machine) -> list[Choice]:
     return choices
 
 
-def changes_of(choice: Choice) -> int:
-    """How often the number changes from one kernel to the next."""
-    return int(np.count_nonzero(np.diff(choice)))
-
-
 def masked_times_us(known: KernelKnowledge, gpu: GpuSpec, sizes: Sequence[int]) -> NDArray[np.float64]:
     """Durations alone on so many SMs, in microseconds, shape ``(len(sizes),)``.
 

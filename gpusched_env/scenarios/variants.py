@@ -178,12 +178,7 @@ def slowed_workload(workload: Workload, factor: float) -> Workload:
         workload,
         kernels=tuple(_kernel(kernel, factor) for kernel in workload.kernels),
         graphs=tuple(tuple(_timed(node, factor) for node in nodes) for nodes in workload.graphs),
-        variants=tuple(
-            msgspec.structs.replace(
-                v, ops=tuple(map(op_of, v.ops)), threads=tuple(tuple(map(op_of, ops)) for ops in v.threads)
-            )
-            for v in workload.variants
-        ),
+        variants=tuple(variant.mapped(op_of) for variant in workload.variants),
         iteration_us=tuple(us * factor for us in workload.iteration_us),
     )
 

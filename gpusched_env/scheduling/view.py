@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from gpusched_env.display.table import of_columns
 from gpusched_env.display.words import counted
 from gpusched_env.scheduling.cores import CoreColumn
 from gpusched_env.scheduling.guards import read_only_copy
-from gpusched_env.workload.kernel import MOST_FORMS
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -158,13 +157,6 @@ class PendingColumn(enum.IntEnum):
     """Slices that share the work of a tile of the third form."""
     FORM3_PER_SM = enum.auto()
     """Blocks of the third form that an empty SM holds."""
-
-
-FORM_COLUMNS: Final = tuple(
-    tuple(PendingColumn[f"FORM{form}_{name}"] for name in ("US", "ROWS", "COLUMNS", "SLICES", "PER_SM"))
-    for form in range(1, MOST_FORMS + 1)
-)
-"""Columns of each form: duration, rows, columns, slices, blocks an SM."""
 
 
 class RunningColumn(enum.IntEnum):

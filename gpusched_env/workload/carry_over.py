@@ -118,12 +118,7 @@ def with_scaled_durations(workload: Workload, factors: Sequence[float]) -> dict[
 
     if all(factor == 1.0 for factor in factors):
         return {}
-    variants = tuple(
-        msgspec.structs.replace(
-            v, ops=tuple(map(op_of, v.ops)), threads=tuple(tuple(map(op_of, ops)) for ops in v.threads)
-        )
-        for v in workload.variants
-    )
+    variants = tuple(variant.mapped(op_of) for variant in workload.variants)
     graphs = tuple(
         tuple(longer(node) if node.kind is OpKind.KERNEL else node for node in nodes) for nodes in workload.graphs
     )

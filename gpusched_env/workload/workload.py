@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -149,6 +149,11 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Operations of further host threads, which begin with the main one; the host work ends with the last of them."""
     step: Step | None = None
     """Which step of a serving engine it is; ``None``: of none."""
+
+    def mapped(self, op_of: Callable[[Op], Op]) -> Variant:
+        """The same of other operations, made in their order, thread after thread."""
+        ops, *threads = (tuple(map(op_of, ops)) for ops in self.all_threads)
+        return msgspec.structs.replace(self, ops=ops, threads=tuple(threads))
 
     @property
     def all_threads(self) -> tuple[tuple[Op, ...], ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpusched_env import compare
-from gpusched_env.data.dependent_kernels import measured_names
+from gpusched_env.data.dependent_kernels import aligned, published
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.scenario import load_scenario
@@ -52,6 +52,30 @@ def test_attention_is_four_products_of_which_the_scores_need_two_matrices() -> N
     times_us = [kernel.duration_us for kernel in made.kernels]
     assert times_us[:2] == [1369.39 - 8.5, 258.11 - 8.5]
     assert sum(times_us) == pytest.approx(2372.72 - 4 * 8.5)
+
+
+def measured_names() -> list[str]:
+    """Names of all rows whose grids can be synchronised: those of each kernel are whole rows of the next one's."""
+    mlps = [
+        f"mlp(model={model},tokens={tokens})"
+        for model, rows in published()["mlp"].items()
+        if model.count("_") == 1
+        for tokens, row in rows.items()
+        if aligned(row)
+    ]
+    attention = [
+        f"attention(model={model},tokens={tokens},keys={keys})"
+        for model, by_keys in published()["attention"].items()
+        for keys, rows in by_keys.items()
+        for tokens in rows
+    ]
+    convolutions = [
+        f"convolutions(network={network},channels={channels},batch={batch})"
+        for network, by_channels in published()["conv"].items()
+        for channels, rows in by_channels.items()
+        for batch in rows
+    ]
+    return [*mlps, *attention, *convolutions]
 
 
 def test_all_names_are_workloads_whose_kernels_can_be_synchronised() -> None:

@@ -15,6 +15,8 @@ from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.scheduling.commands import Launch, Reshape, Synchronise, TilePolicy
+from gpusched_env.scheduling.view import PendingColumn
+from gpusched_env.workload.kernel import MOST_FORMS
 from gpusched_env.workload.workload import GraphNode, Op, OpKind, TileNeeds
 from tests.devices.problems import new_device
 from tests.devices.programs import RECORD, SYNC, Grid, Kernels, build
@@ -85,9 +87,7 @@ def test_views_show_the_forms_once() -> None:
 
 
 def _form_columns() -> list[int]:
-    from gpusched_env.scheduling.view import FORM_COLUMNS
-
-    return [columns[0] for columns in FORM_COLUMNS]
+    return [PendingColumn[f"FORM{form}_US"] for form in range(1, MOST_FORMS + 1)]
 
 
 @each_device

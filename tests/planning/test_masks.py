@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.planning.masks import Choice, Floats, Machine, best_choice, best_choices, changes_of, objective
+from gpusched_env.planning.masks import Choice, Floats, Machine, best_choice, best_choices, objective
+
+
+def changes_of(choice: Choice) -> int:
+    """How often the number changes from one kernel to the next."""
+    return int(np.count_nonzero(np.diff(choice)))
 
 
 def all_choices(kernels: int, machine: Machine) -> list[Choice]:

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba.extending import overload
 
 from gpusched_env.compiling import inlined
@@ -18,47 +19,59 @@ from gpusched_env.devices.compiled.memory import columns, places, records
 from gpusched_env.scheduling.legality import COMMAND_RECORD
 
 env_at = records(layout.ENV, "env")
-_problem = records(layout.PROBLEM, "problem")
-_program = records(layout.PROGRAM, "program")
-_kernel = records(layout.KERNEL, "kernel")
-_op = records(layout.OP, "op")
-_copy = records(layout.COPY, "copy")
-_variant = records(layout.VARIANT, "variant")
-_number = records(layout.NUMBER, "number")
-_real = records(layout.REAL, "real")
-_stream_row = records(layout.STREAM_ROW, "stream_row")
-_engine = records(layout.COPY_ENGINE)
-_client = records(layout.CLIENT, "client")
-_thread = records(layout.THREAD, "thread")
-_mark = records(layout.MARK, "mark")
-_stream = records(layout.STREAM, "stream")
-_queue = records(layout.QUEUE, "queue")
-_random = records(layout.RANDOM, "random")
-_job = records(layout.JOB, "job")
-_launch = records(layout.LAUNCH, "launch")
-_flight = records(layout.FLIGHT, "flight")
-_edge = records(layout.EDGE, "edge")
-_ahead = records(layout.AHEAD, "ahead")
-_tiling = records(layout.TILING, "tiling")
-_saved_block = records(layout.SAVED_BLOCK, "saved_block")
-_timer = records(layout.TIMER, "timer")
-_context = records(layout.CONTEXT, "context")
-_channel = records(layout.CHANNEL, "channel")
-_grid = records(layout.GRID, "grid")
-_class = records(layout.SM_CLASS, "sm_class")
-_kind = records(layout.KIND, "kind")
+word = records(layout.WORD)
+"""Word of a set of SMs, by the set's address."""
 kind_demands = columns(layout.KIND, "demand", "kind")
 kind_loadings = columns(layout.KIND, "loading", "kind")
 kind_sms = columns(layout.KIND, "sms", "kind")
 """Fields of the kinds of SMs, by a context's ``kinds_at``."""
+_problem = records(layout.PROBLEM, "problem")
+_engine = records(layout.COPY_ENGINE)
+_job = records(layout.JOB, "job")
+_mark = records(layout.MARK, "mark")
+_number = records(layout.NUMBER, "number")
+_queue = records(layout.QUEUE, "queue")
+_random = records(layout.RANDOM, "random")
 _row = records(layout.ROW, "row")
+_saved_block = records(layout.SAVED_BLOCK, "saved_block")
 _log = places(layout.LOG, "log")
-_core = records(layout.CORE, "core")
-_process = records(layout.PROCESS, "process")
-_given = records(COMMAND_RECORD, "given")
-word = records(layout.WORD)
-"""Word of a set of SMs, by the set's address."""
 _set = places(layout.WORD, "word")
+
+
+def _table(at: str, dtype: np.dtype[Any], name: str) -> Any:
+    """The access function ``(w, number)`` of a table, whose address is in the field ``at`` of ``w``, or of ``x``."""
+    record = records(dtype, name)
+
+    @inlined
+    def access(w, number):
+        return record(w[at], number)
+
+    return access
+
+
+def _static(at: str, dtype: np.dtype[Any], name: str) -> Any:
+    """The same of a table of the problem."""
+    record = _table(at, dtype, name)
+
+    @inlined
+    def access(w, number):
+        return record(problem(w), number)
+
+    return access
+
+
+def _values(at: str, dtype: np.dtype[Any] = layout.NUMBER, name: str = "number") -> Any:
+    """The access function ``(w, number)`` of a table of the problem that holds plain numbers."""
+    record = _static(at, dtype, name)
+
+    @inlined
+    def access(w, number):
+        return record(w, number).value
+
+    return access
+
+
+# ---- the problem -----------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -67,79 +80,52 @@ def problem(w):
     return _problem(w.problem_at, 0)
 
 
-@inlined
-def programs(w, tenant):
-    return _program(problem(w).programs_at, tenant)
+programs = _static("programs_at", layout.PROGRAM, "program")
+kernels = _static("kernels_at", layout.KERNEL, "kernel")
+ops = _static("ops_at", layout.OP, "op")
+copies = _static("copies_at", layout.COPY, "copy")
+variants = _static("variants_at", layout.VARIANT, "variant")
+stream_rows = _static("stream_rows_at", layout.STREAM_ROW, "stream_row")
+"""What the problem says of a stream."""
+thread_ops = _values("thread_ops_at")
+afters = _values("afters_at")
+forms = _values("forms_at")
+"""Identities of the kernels that do the same work as others."""
+factors = _values("factors_at", layout.REAL, "real")
+lengths = _values("lengths_at")
+"""Lengths that a serving engine's requests draw from."""
+recorded = _values("recorded_at")
+"""Times of requests in traces."""
+sm_ids = _values("sm_ids_at")
+
+# ---- an environment --------------------------------------------------------------------------------------------------
+
+clients = _table("clients_at", layout.CLIENT, "client")
+threads = _table("threads_at", layout.THREAD, "thread")
+streams = _table("streams_at", layout.STREAM, "stream")
+cores = _table("cores_at", layout.CORE, "core")
+processes = _table("processes_at", layout.PROCESS, "process")
+launches = _table("launches_at", layout.LAUNCH, "launch")
+"""An unfinished launch."""
+flight_at = _table("flights_at", layout.FLIGHT, "flight")
+edges = _table("edges_at", layout.EDGE, "edge")
+tilings = _table("tilings_at", layout.TILING, "tiling")
+"""What the launch in a slot has to do with tiles."""
+aheads = _table("aheads_at", layout.AHEAD, "ahead")
+"""What was issued behind the scheduler's window."""
+timers = _table("timers_at", layout.TIMER, "timer")
+heap = _table("heap_at", layout.NUMBER, "number")
+"""Owners of timers that are set."""
+outbox = _table("outbox_at", layout.NUMBER, "number")
+"""Slots of launches that are to go to a GPU outside."""
+contexts = _table("contexts_at", layout.CONTEXT, "context")
+_given = _table("given_at", COMMAND_RECORD, "given")
 
 
 @inlined
-def kernels(w, identity):
-    return _kernel(problem(w).kernels_at, identity)
-
-
-@inlined
-def ops(w, number):
-    return _op(problem(w).ops_at, number)
-
-
-@inlined
-def copies(w, number):
-    return _copy(problem(w).copies_at, number)
-
-
-@inlined
-def variants(w, number):
-    return _variant(problem(w).variants_at, number)
-
-
-@inlined
-def thread_ops(w, number):
-    return _number(problem(w).thread_ops_at, number).value
-
-
-@inlined
-def afters(w, number):
-    return _number(problem(w).afters_at, number).value
-
-
-@inlined
-def forms(w, number):
-    """Identities of the kernels that do the same work as others."""
-    return _number(problem(w).forms_at, number).value
-
-
-@inlined
-def factors(w, number):
-    return _real(problem(w).factors_at, number).value
-
-
-@inlined
-def lengths(w, number):
-    """Lengths that a serving engine's requests draw from."""
-    return _number(problem(w).lengths_at, number).value
-
-
-@inlined
-def recorded(w, number):
-    """Times of requests in traces."""
-    return _number(problem(w).recorded_at, number).value
-
-
-@inlined
-def sm_ids(w, rank):
-    return _number(problem(w).sm_ids_at, rank).value
-
-
-@inlined
-def stream_rows(w, row):
-    """What the problem says of a stream."""
-    return _stream_row(problem(w).stream_rows_at, row)
-
-
-@inlined
-def outbox(w, i):
-    """Slots of launches that are to go to a GPU outside."""
-    return _number(w.outbox_at, i)
+def given(w):
+    """The command that is to be carried out (:data:`~gpusched_env.scheduling.legality.COMMAND_RECORD`)."""
+    return _given(w, 0)
 
 
 @inlined
@@ -149,45 +135,14 @@ def engines(w, number):
 
 
 @inlined
-def clients(w, tenant):
-    return _client(w.clients_at, tenant)
-
-
-@inlined
-def threads(w, k):
-    return _thread(w.threads_at, k)
-
-
-@inlined
 def marks(w, tenant, m):
     return _mark(w.marks_at, programs(w, tenant).first_mark + m)
-
-
-@inlined
-def streams(w, row):
-    return _stream(w.streams_at, row)
 
 
 @inlined
 def queues(w, row, priority):
     """A stream at a priority (0 or below)."""
     return _queue(w.queues_at, row * problem(w).priorities - priority)
-
-
-@inlined
-def cores(w, c):
-    return _core(w.cores_at, c)
-
-
-@inlined
-def processes(w, p):
-    return _process(w.processes_at, p)
-
-
-@inlined
-def given(w):
-    """The command that is to be carried out (:data:`~gpusched_env.scheduling.legality.COMMAND_RECORD`)."""
-    return _given(w.given_at, 0)
 
 
 @inlined
@@ -203,37 +158,15 @@ def jobs(w, tenant, number):
 
 
 @inlined
-def launches(w, slot):
-    """An unfinished launch."""
-    return _launch(w.launches_at, slot)
-
-
-@inlined
-def flight_at(w, number):
-    return _flight(w.flights_at, number)
-
-
-@inlined
 def flight_of(w, launch):
     """The flight of a launch that has one."""
-    return _flight(w.flights_at, launch.flight)
+    return flight_at(w, launch.flight)
 
 
 @inlined
 def flights(w, slot):
     """The flight of the launch in a slot, which has one."""
-    return _flight(w.flights_at, launches(w, slot).flight)
-
-
-@inlined
-def edges(w, slot):
-    return _edge(w.edges_at, slot)
-
-
-@inlined
-def tilings(w, slot):
-    """What the launch in a slot has to do with tiles."""
-    return _tiling(w.tilings_at, slot)
+    return flight_of(w, launches(w, slot))
 
 
 @inlined
@@ -255,28 +188,6 @@ def saved_blocks(w, slot, place):
 
 
 @inlined
-def aheads(w, slot):
-    """What was issued behind the scheduler's window."""
-    return _ahead(w.aheads_at, slot)
-
-
-@inlined
-def timers(w, owner):
-    return _timer(w.timers_at, owner)
-
-
-@inlined
-def heap(w, place):
-    """Owners of timers that are set."""
-    return _number(w.heap_at, place)
-
-
-@inlined
-def contexts(w, number):
-    return _context(w.contexts_at, number)
-
-
-@inlined
 def scratch(w, number):
     """The address of a set of SMs used as scratch."""
     return _set(w.sets_at, number * w.words, w.words)
@@ -288,50 +199,26 @@ def log_row(w, row):
     return _log(w.log_at, row, 1)
 
 
-@inlined
-def channels(x, number):
-    return _channel(x.channels_at, number)
+# ---- a context -------------------------------------------------------------------------------------------------------
 
-
-@inlined
-def heads(x, place):
-    """Launches at the heads of hardware queues that wait for a slot, first come, first served."""
-    return _number(x.heads_at, place)
-
-
-@inlined
-def queue(x, position):
-    """Slots of the grids that hand out blocks, in the order in which they do so."""
-    return _number(x.queue_at, position)
-
-
-@inlined
-def grids(x, slot):
-    return _grid(x.grids_at, slot)
-
-
-@inlined
-def used(x, place):
-    """Slots of resident grids, then free ones."""
-    return _number(x.used_at, place)
+channels = _table("channels_at", layout.CHANNEL, "channel")
+heads = _table("heads_at", layout.NUMBER, "number")
+"""Launches at the heads of hardware queues that wait for a slot, first come, first served."""
+queue = _table("queue_at", layout.NUMBER, "number")
+"""Slots of grids that hand out blocks, in that order."""
+grids = _table("grids_at", layout.GRID, "grid")
+used = _table("used_at", layout.NUMBER, "number")
+"""Slots of resident grids, then free ones."""
+classes = _table("classes_at", layout.SM_CLASS, "sm_class")
+"""A class of equal SMs; class 0 holds the idle ones."""
+kinds = _table("kinds_at", layout.KIND, "kind")
+"""Scratch of the bandwidth sharing."""
 
 
 @inlined
 def resident(x, place):
     """A resident grid, by its place in the list of them."""
     return grids(x, used(x, place).value)
-
-
-@inlined
-def classes(x, c):
-    """A class of equal SMs; class 0 holds the idle ones."""
-    return _class(x.classes_at, c)
-
-
-@inlined
-def kinds(x, number):
-    """Scratch of the bandwidth sharing."""
-    return _kind(x.kinds_at, number)
 
 
 @inlined
@@ -344,6 +231,9 @@ def members(x, c):
 def rows(x, c, r):
     """A row of residents of a class."""
     return _row(x.rows_at, c * x.depth + r)
+
+
+# ---- texts that both devices share -----------------------------------------------------------------------------------
 
 
 def on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -360,3 +250,8 @@ def on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
         return implementation
 
     return decorate
+
+
+def read_by(function: Callable[..., Any], access: Callable[..., Any]) -> None:
+    """Compile calls of an access function of an interpreter as calls of a compiled one with the same arguments."""
+    on_records(function)(lambda *arguments: access(*arguments))

@@ -7,8 +7,9 @@ demand: an environment that finds one too small stops and says so, and goes on w
 from __future__ import annotations
 
 import copy
-from collections import Counter
+from collections import Counter, namedtuple
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from gpusched_env.devices.compiled.members import BITS, words_for
 from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count, copy_table, log_margin, needed
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
 from gpusched_env.devices.rules import world as logs
+from gpusched_env.devices.rules.meter import costs_of
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.scenarios.problem import Problem
@@ -59,6 +61,18 @@ UNCLEARED: Final = (
     "ended_slices", "saved_blocks", "edges", "aheads",
 )  # fmt: skip
 """Sections that hold nothing at a reset that is read before it is written, or that are cleared slot by slot."""
+
+
+def _tuple_of(name: str, dtype: np.dtype[Any], *more: str) -> Any:
+    """Named tuples of the plain numbers in a record, and of ``more``."""
+    make: Any = namedtuple
+    return make(name, (*(dtype.names or ()), *more))
+
+
+_Client = _tuple_of("_Client", layout.CLIENT)
+_Core = _tuple_of("_Core", layout.CORE)
+_World = _tuple_of("_World", layout.ENV, "clients", "cores", "rules")
+"""An environment, as texts that both devices share read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,24 +131,10 @@ class Arena(Uncopied, OneThread):
 
     def costs(self) -> Costs:
         """The time integrals up to the present. A copy: reading leaves no trace."""
-        env, clients = self.env, self.clients
-        now_us = int(env["now_ps"]) / 1e6
-        elapsed_us = (int(env["now_ps"]) - int(env["gpu_since_ps"])) / 1e6
-        costs = Costs(len(clients))
-        costs.time_us = now_us
-        costs.over = bool(env["over"])
-        for name in ("arrived", "completed", "rejected", "slo_misses"):
-            getattr(costs, name)[:] = clients[name]
-        in_system = clients["arrived"] - clients["completed"] - clients["rejected"]
-        costs.jobs_us[:] = clients["jobs_us"] + in_system * ((env["now_ps"] - clients["jobs_since_ps"]) / 1e6)
-        costs.busy_sm_us = float(env["busy_sm_us"] + env["busy_sms"] * elapsed_us)
-        costs.dram_bytes = float(env["dram_bytes"] + env["traffic"] * elapsed_us)
-        costs.energy_j = float(env["energy_j"] + env["power_w"] * elapsed_us * 1e-6 + env["charged_energy_j"])
-        costs.makespan_us = min(now_us, int(env["done_ps"]) / 1e6) + float(env["charged_makespan_us"])
-        for core in self._sections["cores"][: self.problem.scenario.core_count]:
-            since_ps = env["now_ps"] - core["throttled_since_ps"] if core["throttled"] else 0
-            costs.throttled_us += int(core["throttled_ps"] + since_ps) / 1e6
-        return costs
+        numbers, cores = self.env.item(), self._sections["cores"][: self.problem.scenario.core_count]
+        tables = [_Client(*row) for row in self.clients.tolist()], [_Core(*row) for row in cores.tolist()]
+        world = _World(*numbers, *tables, SimpleNamespace(cores=len(cores)))
+        return costs_of(world, over=bool(world.over))
 
     def section(self, name: str) -> NDArray[np.void]:
         """The records of one kind (:data:`IN_ENV`), live."""

@@ -17,6 +17,7 @@ from gpusched_env.devices.compiled.access import (
     launches,
     on_records,
     problem,
+    read_by,
     stream_rows,
     streams,
     tilings,
@@ -236,52 +237,38 @@ def reject(w, tenant, number):
     settle_context(w, context_of(w, tenant))
 
 
-@on_records(world.any_launchable)
-def _any_launchable(w):
-    """Whether a launch that waits for the scheduler may be launched; outside of windows the oldest one may."""
-    if w.pending == 0:
+def any_pending(may):
+    """An access function ``(w)``: whether ``may(w, slot)`` is so for a launch that waits for the scheduler."""
+
+    def anywhere(w):
+        if w.pending == 0:
+            return False
+        for tenant in range(problem(w).tenants):
+            slot = clients(w, tenant).pending_first
+            while slot != NONE:
+                if may(w, slot):
+                    return True
+                slot = launches(w, slot).after
         return False
-    for tenant in range(problem(w).tenants):
-        slot = clients(w, tenant).pending_first
-        while slot != NONE:
-            if is_launchable(w, launches(w, slot)):
-                return True
-            slot = launches(w, slot).after
-    return False
+
+    return anywhere
+
+
+@inlined
+def may_launch(w, slot):
+    """Whether a launch that waits for the scheduler may be launched; outside of windows the oldest one may."""
+    return is_launchable(w, launches(w, slot))
+
+
+on_records(world.any_launchable)(any_pending(may_launch))
+on_records(world.any_synchronisable)(any_pending(may_synchronise))
+on_records(world.any_reshapable)(any_pending(forms_of))
+read_by(world.preemption_of, flight_of)
 
 
 @on_records(world.on_gpu)
 def _on_gpu(w, launch):
     return runs(w, launch) and has_blocks(w, launch) and not is_node(w, launch)
-
-
-@on_records(world.preemption_of)
-def _preemption_of(w, launch):
-    return flight_of(w, launch)
-
-
-@on_records(world.any_synchronisable)
-def _any_synchronisable(w):
-    """Whether the tiles of a pending launch may be synchronised with its producer's."""
-    for tenant in range(problem(w).tenants):
-        slot = clients(w, tenant).pending_first
-        while slot != NONE:
-            if may_synchronise(w, slot):
-                return True
-            slot = launches(w, slot).after
-    return False
-
-
-@on_records(world.any_reshapable)
-def _any_reshapable(w):
-    """Whether a pending launch may be given another form."""
-    for tenant in range(problem(w).tenants):
-        slot = clients(w, tenant).pending_first
-        while slot != NONE:
-            if forms_of(w, slot) > 0:
-                return True
-            slot = launches(w, slot).after
-    return False
 
 
 @on_records(world.any_preemptible)

@@ -34,6 +34,11 @@ from gpusched_env.hardware.clock import NEVER
 from gpusched_env.hardware.queues import held_ps
 from gpusched_env.hardware.tiles import KERNEL
 
+# Marks of grids.
+BEGUN = 0
+DISPATCHED = 1
+ENDED = 2
+
 
 @inlined
 def context_of(w, tenant):
@@ -219,53 +224,39 @@ def bring_to_present(w, x):
 def report_grid_changes(w, x):
     """Pass on what happened to grids, in order of launch: they have started, are fully dispatched, have ended."""
     while x.begun > 0:
-        grid = earliest_begun(x)
+        grid = earliest(x, BEGUN)
         grid.told = 1
         x.begun -= 1
         kernel_started(w, grid.slot)
     while x.dispatched > 0:
-        grid = earliest_dispatched(x)
+        grid = earliest(x, DISPATCHED)
         grid.dispatched = 0
         x.dispatched -= 1
         leave_channel(w, x, grid.slot)
     while x.ended > 0:
-        grid = earliest_ended(x)
+        grid = earliest(x, ENDED)
         grid.ended = 0
         x.ended -= 1
         end_grid(w, x, grid)
 
 
 @inlined
-def earliest_begun(x):
-    """The grid of the lowest launch id whose start was not told."""
+def earliest(x, mark):
+    """The grid of the lowest launch id with a mark that was not passed on."""
     best = NONE
     for place in range(x.grids):
         grid = resident(x, place)
-        if grid.begun > grid.told and (best == NONE or grid.launch < resident(x, best).launch):
+        if is_marked(grid, mark) and (best == NONE or grid.launch < resident(x, best).launch):
             best = place
     return resident(x, best)
 
 
 @inlined
-def earliest_dispatched(x):
-    """The marked grid of the lowest launch id."""
-    best = NONE
-    for place in range(x.grids):
-        grid = resident(x, place)
-        if grid.dispatched == 1 and (best == NONE or grid.launch < resident(x, best).launch):
-            best = place
-    return resident(x, best)
-
-
-@inlined
-def earliest_ended(x):
-    """The marked grid of the lowest launch id."""
-    best = NONE
-    for place in range(x.grids):
-        grid = resident(x, place)
-        if grid.ended == 1 and (best == NONE or grid.launch < resident(x, best).launch):
-            best = place
-    return resident(x, best)
+def is_marked(grid, mark):
+    """Whether a grid has a mark that was not passed on."""
+    if mark == BEGUN:
+        return grid.begun > grid.told
+    return (grid.dispatched if mark == DISPATCHED else grid.ended) == 1
 
 
 @called

@@ -14,9 +14,9 @@ from gpusched_env.devices.compiled.access import (
     grids,
     log_row,
     members,
-    on_records,
     problem,
     queue,
+    read_by,
     resident,
     rows,
     scratch,
@@ -235,16 +235,14 @@ def note_end(x, grid):
         x.ended += 1
 
 
-@on_records(logs.add_row)
-def _add_row(w, table, values):
-    add_row(w, table, values)
-
-
 @inlined
 def add_row(w, table, values):
     """:func:`gpusched_env.devices.rules.world.add_row`, a :data:`.layout.LOG`."""
     store(log_row(w, w.log_rows), table, values, LOG_WHOLE)
     w.log_rows += 1
+
+
+read_by(logs.add_row, add_row)
 
 
 @called

@@ -33,6 +33,7 @@ from gpusched_env.devices.compiled.access import (
     processes,
     programs,
     randoms,
+    read_by,
     recorded,
     stream_rows,
     streams,
@@ -53,45 +54,14 @@ from gpusched_env.workload.host import ARRIVAL, DEADLINE, operation_finished, op
 from gpusched_env.workload.host.states import PROMPT
 from gpusched_env.workload.host.world import host_changed
 
-
-@on_records(host.rules)
-def _rules(w):
-    return problem(w)
-
-
-@on_records(host.program)
-def _program(w, tenant):
-    return programs(w, tenant)
-
-
-@on_records(host.client)
-def _client(w, tenant):
-    return clients(w, tenant)
-
-
-@on_records(host.job)
-def _job(w, tenant, number):
-    return jobs(w, tenant, number)
-
-
-@on_records(host.thread)
-def _thread(w, k):
-    return threads(w, k)
-
-
-@on_records(host.stream)
-def _stream(w, row):
-    return streams(w, row)
-
-
-@on_records(host.mark)
-def _mark(w, tenant, m):
-    return marks(w, tenant, m)
-
-
-@on_records(host.op)
-def _op(w, place):
-    return ops(w, place)
+read_by(host.rules, problem)
+read_by(host.program, programs)
+read_by(host.client, clients)
+read_by(host.job, jobs)
+read_by(host.thread, threads)
+read_by(host.stream, streams)
+read_by(host.mark, marks)
+read_by(host.op, ops)
 
 
 @on_records(host.awaits)
@@ -189,11 +159,6 @@ def _set_timer(w, kind, number, at_ps):
         timing.arm_thread(w, number, at_ps)
 
 
-@on_records(host.issue)
-def _issue(w, k):
-    issue_operation(w, k)
-
-
 @called
 def issue_operation(w, k):
     """A host thread issues the operation that it stands at."""
@@ -213,19 +178,10 @@ def issue_operation(w, k):
     settle_issue(w, slot, w.now_ps)
 
 
-@on_records(host.log_job)
-def _log_job(w, tenant, number):
-    logs.log_job(w, tenant, number)
-
-
-@on_records(host.log_rejection)
-def _log_rejection(w, tenant, number):
-    logs.log_rejection(w, tenant, number)
-
-
-@on_records(host.log_request)
-def _log_request(w, tenant, number):
-    logs.log_request(w, tenant, number)
+read_by(host.issue, issue_operation)
+read_by(host.log_job, logs.log_job)
+read_by(host.log_rejection, logs.log_rejection)
+read_by(host.log_request, logs.log_request)
 
 
 @inlined
@@ -331,24 +287,10 @@ def drop_ahead_of_job(w, tenant, job):
         fill_window(w, row, w.now_ps)
 
 
-@on_records(world.core_rules)
-def _core_rules(w):
-    return problem(w)
-
-
-@on_records(world.core)
-def _core(w, c):
-    return cores(w, c)
-
-
-@on_records(world.process)
-def _process(w, p):
-    return processes(w, p)
-
-
-@on_records(world.set_core_timer)
-def _set_core_timer(w, c, at_ps):
-    timing.arm_core(w, c, at_ps)
+read_by(world.core_rules, problem)
+read_by(world.core, cores)
+read_by(world.process, processes)
+read_by(world.set_core_timer, timing.arm_core)
 
 
 @on_records(world.traffic_changed)
@@ -361,9 +303,7 @@ def _traffic_changed(w):
         x.next_ps = w.now_ps
 
 
-@on_records(host_changed)
-def _host_changed(w, tenant):
-    place_host(w, tenant)
+read_by(host_changed, place_host)
 
 
 MULTIPLIER_HIGH = np.uint64(2549297995355413924)

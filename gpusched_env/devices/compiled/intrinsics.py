@@ -165,8 +165,6 @@ copy_bytes: Any = _copy_bytes
 """Copy so many bytes to an address from another: ``copy_bytes(target, source, count)``; they do not overlap."""
 
 # POSIX threads, by address. All return 0 unless they are used wrongly.
-LOCK_BYTES = 128
-"""Bytes that hold a mutex or a condition variable (40 and 48 bytes on Linux, 64 and 48 on macOS)."""
 _by_address = types.int32(types.int64)
 _by_addresses = types.int32(types.int64, types.int64)
 mutex_init: Any = types.ExternalFunction("pthread_mutex_init", _by_addresses)

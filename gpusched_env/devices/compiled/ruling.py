@@ -15,6 +15,7 @@ from gpusched_env.devices.compiled.access import (
     on_records,
     ops,
     problem,
+    read_by,
     tilings,
 )
 from gpusched_env.devices.compiled.layout import NONE
@@ -23,10 +24,18 @@ from gpusched_env.devices.rules import world
 from gpusched_env.hardware.clock import NEVER
 from gpusched_env.hardware.tiles import KERNEL
 
-
-@on_records(world.flight)
-def _flight(w, launch):
-    return flight_of(w, launch)
+read_by(world.flight, flight_of)
+read_by(world.launch_in, launches)
+read_by(world.kernel, kernels)
+read_by(world.is_launchable, issuing.is_launchable)
+read_by(world.may_synchronise, tiles.may_synchronise)
+read_by(world.forms_of, tiles.forms_of)
+read_by(world.form_of, tiles.form_of)
+read_by(world.blocks_to_run, views.blocks_to_run)
+read_by(world.behind, views.behind)
+read_by(world.elapsed_us, views.elapsed_us)
+read_by(world.on_gpu, views.on_gpu)
+read_by(world.fill_left, views.fill_left)
 
 
 @on_records(world.job_number)
@@ -37,36 +46,6 @@ def _job_number(w, launch):
 @on_records(world.copied_bytes)
 def _copied_bytes(w, copy):
     return copies(w, ops(w, copy.op).more).bytes
-
-
-@on_records(world.launch_in)
-def _launch_in(w, slot):
-    return launches(w, slot)
-
-
-@on_records(world.kernel)
-def _kernel(w, identity):
-    return kernels(w, identity)
-
-
-@on_records(world.is_launchable)
-def _is_launchable(w, launch):
-    return issuing.is_launchable(w, launch)
-
-
-@on_records(world.may_synchronise)
-def _may_synchronise(w, slot):
-    return tiles.may_synchronise(w, slot)
-
-
-@on_records(world.forms_of)
-def _forms_of(w, slot):
-    return tiles.forms_of(w, slot)
-
-
-@on_records(world.form_of)
-def _form_of(w, identity, form):
-    return tiles.form_of(w, identity, form)
 
 
 @on_records(world.left_us)
@@ -82,16 +61,6 @@ def _was_preempted(w, launch):
 @on_records(world.stream_of)
 def _stream_of(w, launch):
     return launch.stream if launch.flight != NONE else launch.row
-
-
-@on_records(world.blocks_to_run)
-def _blocks_to_run(w, launch):
-    return views.blocks_to_run(w, launch)
-
-
-@on_records(world.behind)
-def _behind(w, launch):
-    return views.behind(w, launch)
 
 
 @on_records(world.needed_tiles)
@@ -121,16 +90,6 @@ def _preempting(w, launch):
     return flight_of(w, launch).preempting if launch.flight != NONE else 0
 
 
-@on_records(world.elapsed_us)
-def _elapsed_us(w, launch):
-    return views.elapsed_us(w, launch)
-
-
-@on_records(world.on_gpu)
-def _on_gpu(w, slot):
-    return views.on_gpu(w, slot)
-
-
 @on_records(world.kernels_of)
 def _kernels_of(w, tenant):
     return clients(w, tenant).kernels_pending, clients(w, tenant).kernels_launched
@@ -139,8 +98,3 @@ def _kernels_of(w, tenant):
 @on_records(world.partition_of)
 def _partition_of(w, tenant):
     return clients(w, tenant).partition_first, clients(w, tenant).partition_sms
-
-
-@on_records(world.fill_left)
-def _fill_left(w, out):
-    views.fill_left(w, out)

@@ -15,19 +15,8 @@ from dataclasses import InitVar, dataclass
 from typing import Any
 
 from gpusched_env.devices.reference.tiling import Tiling
+from gpusched_env.hardware import contention
 from gpusched_env.hardware.clock import NEVER, PS_PER_US
-from gpusched_env.hardware.contention import (
-    NO_TRAFFIC,
-    NO_WARPS,
-    block_rate,
-    share_bandwidth,
-    share_slots,
-    slot_stretch,
-    throttle,
-    warps_on,
-    with_traffic,
-    with_warps,
-)
 from gpusched_env.hardware.occupancy import BlockNeeds
 from gpusched_env.hardware.placement import fit, within
 
@@ -202,16 +191,10 @@ class Sm:
         limits, needs = self._limits, grid.needs
         carveout = self.carveout_bytes if self.blocks else needs.carveout_bytes
         fitting = fit(
-            limits.threads - self.threads,
-            limits.warps - self.warps,
-            limits.blocks - len(self.blocks),
-            limits.registers - self.registers,
-            carveout - self.shared_bytes,
-            needs.threads,
-            needs.warps,
-            needs.registers,
-            needs.shared_bytes,
-        )
+            limits.threads - self.threads, limits.warps - self.warps, limits.blocks - len(self.blocks),
+            limits.registers - self.registers, carveout - self.shared_bytes,
+            needs.threads, needs.warps, needs.registers, needs.shared_bytes,
+        )  # fmt: skip
         return min(fitting, needs.residents - sum(block.grid is grid for block in self.blocks))
 
     def place(self, block: Block) -> None:
@@ -259,9 +242,9 @@ class Rates:
         self._sms = sms
         self._physics = physics
         self._times_us: list[list[float]] = [[] for _ in sms]
-        """Durations of cohorts before memory throttling, by SM."""
-        self._asked = [NO_TRAFFIC for _ in sms]
-        """What each SM asks of DRAM at that pace."""
+        """By SM, durations of its cohorts before memory throttling."""
+        self._asked = [contention.NO_TRAFFIC for _ in sms]
+        """By SM, what it asks of DRAM at that pace."""
         self.traffic = 0.0
         """DRAM traffic, bytes/us."""
         self.bandwidth = physics.dram_bytes_per_us
@@ -278,9 +261,9 @@ class Rates:
                 self._share_slots(sm)
         level = self._share_bandwidth()
         for sm in self._sms:
-            throttled = throttle(*self._asked[sm.rank], level)
+            throttled = contention.throttle(*self._asked[sm.rank], level)
             for cohort, time_us in zip(sm.cohorts(), self._times_us[sm.rank], strict=True):
-                rate = block_rate(time_us, cohort[0].grid.dram_bytes, throttled)
+                rate = contention.block_rate(time_us, cohort[0].grid.dram_bytes, throttled)
                 for block in cohort:
                     block.change_rate(rate if block.progresses else 0.0, now)
             sm.changed = False
@@ -288,23 +271,20 @@ class Rates:
     def _share_slots(self, sm: Sm) -> None:
         """Durations of an SM's cohorts that share its issue slots, and its traffic at that pace."""
         physics = self._physics
-        cohorts = [
-            (cohort[0].grid, len(cohort), warps_on(len(cohort), cohort[0].grid.needs.warps, physics.sub_partitions))
-            for cohort in sm.cohorts()
-            if cohort[0].progresses
-        ]
-        running = NO_WARPS
-        for grid, _, warps in cohorts:
-            running = with_warps(running, warps, grid.needs.rho, grid.log_idle)
-        sharing = share_slots(running, physics.issue, physics.oldest_first, physics.light_wait)
-        older, asked = NO_WARPS, NO_TRAFFIC
+        running = [(cohort[0].grid, len(cohort)) for cohort in sm.cohorts() if cohort[0].progresses]
+        warps_on = [contention.warps_on(count, grid.needs.warps, physics.sub_partitions) for grid, count in running]
+        everybody = contention.NO_WARPS
+        for (grid, _), warps in zip(running, warps_on, strict=True):
+            everybody = contention.with_warps(everybody, warps, grid.needs.rho, grid.log_idle)
+        sharing = contention.share_slots(everybody, physics.issue, physics.oldest_first, physics.light_wait)
+        older, asked = contention.NO_WARPS, contention.NO_TRAFFIC
         running_us = []
-        for grid, count, warps in cohorts:
+        for (grid, count), warps in zip(running, warps_on, strict=True):
             rho, wait = grid.needs.rho, grid.needs.wait
-            time_us = grid.latency_us * slot_stretch(sharing, older, warps, rho, wait, grid.log_idle)
+            time_us = grid.latency_us * contention.slot_stretch(sharing, older, warps, rho, wait, grid.log_idle)
             running_us.append(time_us)
-            older = with_warps(older, warps, rho, grid.log_idle)
-            asked = with_traffic(asked, count, warps, grid.dram_bytes, time_us)
+            older = contention.with_warps(older, warps, rho, grid.log_idle)
+            asked = contention.with_traffic(asked, count, warps, grid.dram_bytes, time_us)
         self._asked[sm.rank] = asked
         durations = iter(running_us)
         self._times_us[sm.rank] = [
@@ -315,7 +295,7 @@ class Rates:
         """The fair level of DRAM traffic for a weight of 1 (bytes/us; 0: nobody is held up); sets the traffic."""
         asking = Counter(asked for asked in self._asked if asked.demand > 0.0)
         kinds = sorted(asking)
-        self.traffic, level = share_bandwidth(
+        self.traffic, level = contention.share_bandwidth(
             [kind.demand for kind in kinds],
             [kind.loading for kind in kinds],
             [float(asking[kind]) for kind in kinds],

@@ -1,6 +1,4 @@
-"""What stands in front of the hardware: a context with its hardware queues and SMs, and the queues of the copy
-engines.
-"""
+"""What stands in front of the hardware: a context with its hardware queues and SMs, and the copy engines' queues."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ import simpy
 from simpy.events import ProcessGenerator
 
 from gpusched_env.devices.reference.blocks import Grid, Rates, Sm
-from gpusched_env.devices.reference.dispatcher import Dispatcher, Residency
+from gpusched_env.devices.reference.dispatcher import Dispatcher
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.streams import Streams
-from gpusched_env.devices.reference.world import Alarm, Phase, Setting, World
+from gpusched_env.devices.reference.world import Alarm, Phase, World
 from gpusched_env.devices.rules import l2
 from gpusched_env.devices.rules.copies import ON_DEVICE, direction, engine_for
 from gpusched_env.devices.rules.meter import gpu_changed
@@ -35,9 +33,9 @@ class Context:
     hardware holds some of them at a time (:mod:`gpusched_env.hardware.queues`).
     """
 
-    def __init__(self, setting: Setting, world: World, streams: Streams, index: int, *, active: bool) -> None:
-        """Make a context; ``active``: it has the GPU."""
-        gpu, self._kernels, self._clock = setting.problem.gpu, setting.problem.kernels, setting.clock
+    def __init__(self, world: World, streams: Streams, index: int, *, active: bool) -> None:
+        """``active``: it has the GPU."""
+        gpu, self._kernels, self._clock = world.problem.gpu, world.problem.kernels, world.clock
         self._world, self._streams, self._index = world, streams, index
         self._alarm = Alarm(self._clock)
         self.active = active
@@ -78,7 +76,9 @@ class Context:
     def _settle(self) -> None:
         """Bring the SMs to the present; wait for the next block end."""
         now, dispatcher = self._clock.now, self.dispatcher
-        self._record(dispatcher.end_blocks(now))
+        for sm, grid, blocks, start_ps in dispatcher.end_blocks(now):
+            if self._world.timeline.detail == "blocks":
+                add_row(self._world, RESIDENCY, (sm, grid.id, blocks, start_ps, now))
         entered = True
         while entered:
             if dispatcher.changed:
@@ -115,11 +115,6 @@ class Context:
             self.dispatcher.enqueue(launch.grid)
             entered = True
         return entered
-
-    def _record(self, ended: list[Residency]) -> None:
-        if self._world.timeline.detail == "blocks":
-            for sm, grid, blocks, start_ps in ended:
-                add_row(self._world, RESIDENCY, (sm, grid.id, blocks, start_ps, self._clock.now))
 
     # ---- hardware queues -------------------------------------------------------------------------------------------
 
@@ -213,9 +208,9 @@ def _taken(grids: list[Grid]) -> list[Grid]:
 class CopyEngines:
     """Host-device copies queue for an engine; copies and memsets within the device run at once."""
 
-    def __init__(self, setting: Setting, world: World, streams: Streams) -> None:
+    def __init__(self, world: World, streams: Streams) -> None:
         self._world, self._streams = world, streams
-        self._clock = clock = setting.clock
+        self._clock = clock = world.clock
         self._engines = [simpy.Resource(clock), simpy.Resource(clock), simpy.Resource(clock, sys.maxsize)]
 
     def submit(self, copy: Launch) -> None:

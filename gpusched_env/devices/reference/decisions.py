@@ -1,5 +1,4 @@
-"""The scheduler's side of the reference device: carrying out commands, what views show, and the time integrals of an
-episode.
+"""The scheduler's side of the reference device: carrying out commands, and what views show.
 
 Each command costs host time, and takes effect when that is spent.
 """
@@ -9,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,30 +17,16 @@ from gpusched_env.devices.reference.launch import Launch, State, in_order
 from gpusched_env.devices.reference.preemption import Preemption
 from gpusched_env.devices.reference.streams import Streams
 from gpusched_env.devices.reference.tiling import TilePair
-from gpusched_env.devices.reference.world import Clock, Setting, World
+from gpusched_env.devices.reference.world import World
 from gpusched_env.devices.rules import rows
 from gpusched_env.devices.rules.world import log_decision
-from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps, to_us
-from gpusched_env.scenarios.problem import Problem
+from gpusched_env.hardware.clock import NEVER, to_ps, to_us
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling import commands
-from gpusched_env.scheduling.commands import (
-    CODES,
-    Command,
-    Preempt,
-    Reject,
-    Reshape,
-    SetBudget,
-    SetPartition,
-    Synchronise,
-    Throttle,
-    TilePolicy,
-    Wait,
-)
+from gpusched_env.scheduling.commands import CODES, Command, TilePolicy, Wait
 from gpusched_env.scheduling.commands.partition import range_or_all
 from gpusched_env.scheduling.commands.preempt import may_preempt
-from gpusched_env.scheduling.cores import CoreColumn, all_throttled_us, fill_cores
-from gpusched_env.scheduling.reward import Costs
+from gpusched_env.scheduling.cores import CoreColumn, fill_cores
 from gpusched_env.scheduling.synchronising import held_slots, pair_of
 from gpusched_env.scheduling.view import (
     DependencyColumn,
@@ -54,15 +39,16 @@ from gpusched_env.scheduling.view import (
 from gpusched_env.workload import host
 from gpusched_env.workload.cores.ticking import set_budget
 
+if TYPE_CHECKING:
+    from gpusched_env.devices.reference.device import ReferenceDevice
+
 
 class Decisions:
     """The scheduler's side of the device. Commands were checked before."""
 
-    def __init__(
-        self, setting: Setting, world: World, streams: Streams, context_of: Callable[[Launch], Context]
-    ) -> None:
-        problem = setting.problem
-        self._setting, self._problem, self._clock = setting, problem, setting.clock
+    def __init__(self, world: World, streams: Streams, context_of: Callable[[Launch], Context]) -> None:
+        problem = world.problem
+        self._problem, self._clock = problem, world.clock
         self._world, self._streams, self._context_of = world, streams, context_of
         world.launches = self
         self._sms = problem.gpu.sms
@@ -95,29 +81,28 @@ class Decisions:
                 self.wait_until_ps = max(now + 1, to_ps(until_us))
             case commands.Launch():
                 self._launch(command)
-            case Preempt(id_, mode, partition):
+            case commands.Preempt(id_, mode, partition):
                 launch = self._streams.launched[id_]
                 launch.preempted_ps = now
-                preemption = Preemption(self._setting, self._world, self._context_of(launch), launch)
+                preemption = Preemption(self._world, self._context_of(launch), launch)
                 preemption.begin(mode, partition, self.busy_until_ps)
-            case SetPartition(tenant, partition):
+            case commands.SetPartition(tenant, partition):
                 self._world.clients[tenant].partitioned_ps = now
                 self.partitions[tenant] = range_or_all(partition, self._sms)
                 self._charge_change()
                 if self._begun:
                     host.delay(self._world, tenant, to_ps(self._problem.scenario.restart_us))
-            case Reject(tenant, number):
+            case commands.Reject(tenant, number):
                 job = self._world.jobs[tenant][number]
                 host.reject(self._world, tenant, number)
                 self._streams.vanish(tenant, job)
-            case Throttle(tenant, pause_us):
+            case commands.Throttle(tenant, pause_us):
                 host.throttle(self._world, tenant, to_ps(pause_us))
-            case SetBudget(core, events, always):
+            case commands.SetBudget(core, events, always):
                 set_budget(self._world, int(core), int(events), int(always))
-            case Synchronise(id_, policy, order, wait_kernel):
+            case commands.Synchronise(id_, policy, order, wait_kernel):
                 self._streams.synchronise(self._pair(id_, policy), order, wait_kernel=wait_kernel)
-
-            case Reshape(id_, form):
+            case commands.Reshape(id_, form):
                 self._streams.reshape(self._streams.pending[id_], form)
 
     def _pair(self, id_: int, policy: TilePolicy) -> TilePair:
@@ -157,29 +142,10 @@ class Decisions:
         parent = launch.parent
         return 0 if parent is None or parent.state is State.DONE else parent.priority
 
-    def on_gpu(self, launch: Launch) -> bool:
-        """Whether a kernel has started, and has not left the SMs."""
-        return launch.started_ps < NEVER and launch.grid is not None
-
-    @property
-    def any_launchable(self) -> bool:
-        """Whether a pending launch may be launched now."""
-        return any(map(self._streams.launchable, self._streams.pending.values()))
-
     @property
     def any_preemptible(self) -> bool:
         """Whether a launched kernel may be preempted now."""
         return any(may_preempt(self._world, launch) for launch in self._streams.launched.values())
-
-    @property
-    def any_synchronisable(self) -> bool:
-        """Whether the tiles of a pending launch may be synchronised now."""
-        return any(map(self._streams.synchronisable, self._streams.pending.values()))
-
-    @property
-    def any_reshapable(self) -> bool:
-        """Whether a pending launch may be given another form now."""
-        return any(map(self._streams.forms, self._streams.pending.values()))
 
     def held(self) -> list[str]:
         """Launches whose blocks wait for tiles of another, one sentence each, in order of id."""
@@ -199,21 +165,7 @@ class Decisions:
         return found
 
 
-C = TypeVar("C", bound=enum.IntEnum)
-
-
-class Viewed(Protocol):
-    """A device, as far as views show it."""
-
-    problem: Problem
-    clock: Clock
-    world: World
-    streams: Streams
-    decisions: Decisions
-    contexts: list[Context]
-
-
-def _shown(device: Viewed) -> list[Launch]:
+def _shown(device: ReferenceDevice) -> list[Launch]:
     """Pending launches within the look-ahead, tenant after tenant, oldest first."""
     lookahead = device.problem.scenario.lookahead
     found: list[Launch] = []
@@ -224,7 +176,10 @@ def _shown(device: Viewed) -> list[Launch]:
 
 
 def _launches(
-    device: Viewed, launches: Iterable[Launch], columns: type[C], fill: Callable[[World, Launch, Any], None]
+    device: ReferenceDevice,
+    launches: Iterable[Launch],
+    columns: type[enum.IntEnum],
+    fill: Callable[[World, Launch, Any], None],
 ) -> ViewTable:
     """A table with a row a launch."""
     shown = list(launches)
@@ -234,30 +189,32 @@ def _launches(
     return ViewTable(array, columns)
 
 
-def _whole(device: Viewed, count: int, columns: type[C], fill: Callable[[World, Any], object]) -> ViewTable:
+def _whole(
+    device: ReferenceDevice, count: int, columns: type[enum.IntEnum], fill: Callable[[World, Any], object]
+) -> ViewTable:
     """A table of ``count`` rows."""
     array = np.empty((count, len(columns)))
     fill(device.world, array)
     return ViewTable(array, columns)
 
 
-def _jobs(device: Viewed) -> ViewTable:
+def _jobs(device: ReferenceDevice) -> ViewTable:
     count = sum(client.arrived - client.completed - client.rejected for client in device.world.clients)
     return _whole(device, count, JobColumn, rows.list_jobs)
 
 
-def _dependencies(device: Viewed) -> ViewTable:
+def _dependencies(device: ReferenceDevice) -> ViewTable:
     pairs = [(launch.id, other.id) for launch in _shown(device) for other in in_order(launch.waits)]
     return ViewTable(np.array(pairs, np.float64).reshape(len(pairs), len(DependencyColumn)), DependencyColumn)
 
 
-def _occupancy(device: Viewed) -> float:
+def _occupancy(device: ReferenceDevice) -> float:
     gpu = device.problem.gpu
     threads = sum(sm.threads for context in device.contexts if context.active for sm in context.sms)
     return threads / (gpu.sms * gpu.limits.threads)
 
 
-BUILDERS: Final[dict[str, Callable[[Viewed], Any]]] = {
+BUILDERS: Final[dict[str, Callable[[ReferenceDevice], Any]]] = {
     "time_us": lambda d: to_us(d.clock.now),
     "pending": lambda d: _launches(d, _shown(d), PendingColumn, rows.fill_pending),
     "running": lambda d: _launches(d, d.streams.launched.values(), RunningColumn, rows.fill_running),
@@ -271,23 +228,3 @@ BUILDERS: Final[dict[str, Callable[[Viewed], Any]]] = {
     "dram": lambda d: d.world.traffic / d.problem.gpu.dram_bytes_per_us,
     "horizon_us": lambda d: d.problem.scenario.horizon_us,
 }
-
-
-def costs_of(world: World) -> Costs:
-    """What the hosts' books and the meter say; when and how often they are read leaves no trace."""
-    costs, now = Costs(len(world.clients)), world.now_ps
-    costs.time_us = to_us(now)
-    for tenant, client in enumerate(world.clients):
-        costs.arrived[tenant] = client.arrived
-        costs.completed[tenant] = client.completed
-        costs.rejected[tenant] = client.rejected
-        costs.slo_misses[tenant] = client.slo_misses
-        jobs = client.arrived - client.completed - client.rejected
-        costs.jobs_us[tenant] = client.jobs_us + jobs * ((now - client.jobs_since_ps) / PS_PER_US)
-    elapsed_us = (now - world.gpu_since_ps) / PS_PER_US
-    costs.busy_sm_us = world.busy_sm_us + world.busy_sms * elapsed_us
-    costs.dram_bytes = world.dram_bytes + world.traffic * elapsed_us
-    costs.energy_j = world.energy_j + world.power_w * elapsed_us * 1e-6 + world.charged_energy_j
-    costs.makespan_us = to_us(min(now, world.done_ps)) + world.charged_makespan_us
-    costs.throttled_us = all_throttled_us(world)
-    return costs

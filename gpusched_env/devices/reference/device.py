@@ -1,4 +1,4 @@
-"""The reference device: hosts, streams, contexts and the decision epochs that tie them to a scheduler.
+"""The reference device: hosts, streams, contexts, and the decision epochs that tie them to a scheduler.
 
 A snapshot is the history of what was done to it.
 """
@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpusched_env.devices.reference.context import Context, CopyEngines
-from gpusched_env.devices.reference.decisions import BUILDERS, Decisions, costs_of
+from gpusched_env.devices.reference.decisions import BUILDERS, Decisions
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.preemption import Slicer
 from gpusched_env.devices.reference.streams import Streams
-from gpusched_env.devices.reference.world import Clock, Setting, World
+from gpusched_env.devices.reference.world import Clock, World
+from gpusched_env.devices.rules.meter import costs_of
 from gpusched_env.devices.rules.rows import deadlock
 from gpusched_env.errors import GpuschedError, InputError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
@@ -32,22 +33,16 @@ from gpusched_env.workload.cores.ticking import begin_cores
 from gpusched_env.workload.workload import OpKind
 
 
-class TenantCame(NamedTuple):
-    """A tenant came from outside."""
+class Presence(NamedTuple):
+    """A tenant came from outside, or was told to go."""
 
     at_ps: int
     tenant: int
-    jobs: int | None
+    comes: bool
+    jobs: int | None = None
 
 
-class TenantWent(NamedTuple):
-    """A tenant was told to go."""
-
-    at_ps: int
-    tenant: int
-
-
-Step = Command | TenantCame | TenantWent
+Step = Command | Presence
 
 
 class History(NamedTuple):
@@ -65,13 +60,16 @@ def stop_times(steps: Sequence[Step], stood_ps: int) -> list[int]:
     """Where the device stands still before each step and after the last: for whoever comes or goes next."""
     found = [stood_ps]
     for step in reversed(steps):
-        found.append(step.at_ps if isinstance(step, TenantCame | TenantWent) else found[-1])
+        found.append(step.at_ps if isinstance(step, Presence) else found[-1])
     return found[::-1]
 
 
 class ReferenceDevice(OneThread):
     """One simulated GPU with its tenants (see :class:`gpusched_env.scheduling.contract.Device`)."""
 
+    clock: Clock
+    world: World
+    streams: Streams
     _stop_ps = NEVER
     _stands = False
     """Whether it stands still at :attr:`stop_us`."""
@@ -89,21 +87,20 @@ class ReferenceDevice(OneThread):
         self._history: list[Step] | None = [] if snapshots else None
         self._horizon_ps = to_ps(problem.scenario.horizon_us)
         self.clock, self.timeline = Clock(), Timeline(record)
-        setting = Setting(problem, self.clock, self.timeline)
-        self.world: World = World(setting, seed)
-        self.world.queues = self.streams = Streams(setting, self.world, self)
-        self._copies = CopyEngines(setting, self.world, self.streams)
+        self.world = world = World(problem, self.clock, self.timeline, seed)
+        world.queues = self.streams = Streams(world, self)
+        self._copies = CopyEngines(world, self.streams)
         sliced = problem.scenario.contexts == "per-tenant"
         self.contexts = [
-            Context(setting, self.world, self.streams, index, active=not sliced)
+            Context(world, self.streams, index, active=not sliced)
             for index in range(len(problem.programs) if sliced else 1)
         ]
-        self.decisions: Decisions = Decisions(setting, self.world, self.streams, self.context_of)
-        self._slicer = Slicer(setting, self.world, self.streams, self.contexts) if sliced else None
-        self.world.on_traffic = self._share_memory
+        self.decisions: Decisions = Decisions(world, self.streams, self.context_of)
+        self._slicer = Slicer(world, self.streams, self.contexts) if sliced else None
+        world.traffic_changed = self._share_memory
         for tenant in range(len(problem.programs)):
-            host.begin_arrivals(self.world, tenant)
-        begin_cores(self.world)
+            host.begin_arrivals(world, tenant)
+        begin_cores(world)
         return self.advance()
 
     @property
@@ -119,9 +116,7 @@ class ReferenceDevice(OneThread):
     @property
     def costs(self) -> Costs:
         """Time integrals since the reset, exact at :attr:`time_us`."""
-        costs = costs_of(self.world)
-        costs.over = self._over
-        return costs
+        return costs_of(self.world, over=self._over)
 
     @property
     def stop_us(self) -> float:
@@ -158,7 +153,7 @@ class ReferenceDevice(OneThread):
         """
         if not host.start_closed_loop(self.world, tenant, jobs_to_come(self.problem, tenant, jobs)):
             raise presence_error(self.problem, tenant, "come")
-        self._note(TenantCame(self.clock.now, tenant, jobs))
+        self._note(Presence(self.clock.now, tenant, True, jobs))
 
     @one_thread_at_a_time
     def go(self, tenant: int) -> None:
@@ -170,7 +165,7 @@ class ReferenceDevice(OneThread):
         check_loop(self.problem, tenant, "go")
         if not host.stop_closed_loop(self.world, tenant):
             raise presence_error(self.problem, tenant, "go")
-        self._note(TenantWent(self.clock.now, tenant))
+        self._note(Presence(self.clock.now, tenant, False))
 
     def _note(self, step: Step) -> None:
         self._showing.change()
@@ -288,12 +283,11 @@ class ReferenceDevice(OneThread):
         self._stop_ps, *later_ps = stop_times(snapshot.steps, snapshot.stood_ps)
         view = self.reset(snapshot.problem, snapshot.seed, record=snapshot.record, snapshots=True)
         for step, self._stop_ps in zip(snapshot.steps, later_ps, strict=True):
-            match step:
-                case TenantCame(_, tenant, jobs):
-                    self.come(tenant, jobs)
-                case TenantWent(_, tenant):
-                    self.go(tenant)
-                case _:
-                    self.apply(step)
+            if not isinstance(step, Presence):
+                self.apply(step)
+            elif step.comes:
+                self.come(step.tenant, step.jobs)
+            else:
+                self.go(step.tenant)
             view = self.advance()
         return view

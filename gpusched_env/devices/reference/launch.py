@@ -1,6 +1,6 @@
-"""One launch on its way from its issue to its end, the lines that launches stand in, and those that the GPU makes
-itself: the streams of programs, the scheduler's own streams for a window, the nodes of a graph and the children
-of a kernel.
+"""One launch on its way from its issue to its end, the lines that it stands in, and the launches that it makes itself.
+
+Lines are the streams of programs, and the scheduler's own for a window. Graphs make nodes, kernels children.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import enum
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
-from typing import Protocol
 
 from gpusched_env.devices.reference.blocks import Grid
 from gpusched_env.devices.reference.tiling import Tiling
-from gpusched_env.devices.reference.world import Alarm, Clock, Phase, Setting
+from gpusched_env.devices.reference.world import Alarm, Clock, Phase, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
 from gpusched_env.hardware.tiles import KERNEL
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
@@ -250,9 +249,9 @@ class OwnStream:
 class OwnStreams:
     """The scheduler's own streams, by row; without a window nothing uses them so."""
 
-    def __init__(self, setting: Setting) -> None:
-        problem = setting.problem
-        self._setting = setting
+    def __init__(self, world: World) -> None:
+        problem = world.problem
+        self._world = world
         self._depth = 1 if problem.window is None else problem.window.depth
         self._streams = {row: OwnStream() for row, stream in enumerate(problem.streams) if stream.tenant < 0}
 
@@ -269,10 +268,7 @@ class OwnStreams:
         return min(rows, key=lambda row: self._streams[row].in_flight, default=-1)
 
     def behind(self, launch: Launch) -> tuple[float, float, int]:
-        """What stands before a pending launch of a window: profiled time left of what it would be behind in its stream,
-        and of those of them that are behind all that it waits for, and how many pending launches wait for it; 0 of
-        others.
-        """
+        """Of a pending launch (:func:`gpusched_env.devices.rules.world.behind`)."""
         if not launch.windowed:
             return 0.0, 0.0, 0
         row = self.stream_for(launch) if not launch.preempted else -1
@@ -281,9 +277,9 @@ class OwnStreams:
         is_between = True
         for before in reversed(line):
             is_between = is_between and before not in launch.waits
-            known = self._setting.problem.knowledge.kernels[before.op.identity]
+            known = self._world.problem.knowledge.kernels[before.op.identity]
             # Never measured: NaN, which is no more than 0.
-            left_us += max(0.0, known.duration_us - before.elapsed_ps(self._setting.clock.now) / PS_PER_US)
+            left_us += max(0.0, known.duration_us - before.elapsed_ps(self._world.now_ps) / PS_PER_US)
             between_us = left_us if is_between else between_us
         return left_us, between_us, sum(other.state is State.PENDING for other in launch.waiters)
 
@@ -318,19 +314,13 @@ class OwnStreams:
         self._streams[launch.stream].in_flight -= 1
 
 
-class LaunchMaker(Protocol):
-    """Makes a launch with the next id."""
-
-    def __call__(self, op: NodeOp | ChildOp, tenant: int, job: Job, parent: Launch) -> Launch: ...
-
-
 class Offspring:
     """A launch with offspring has finished when they have."""
 
-    def __init__(self, setting: Setting, new: LaunchMaker, issue: Callable[[Launch], None]) -> None:
-        """``issue``: called with a child when its launch call on the device has taken effect."""
-        self._clock, self._new, self._issue = setting.clock, new, issue
-        timing = setting.problem.gpu.timing
+    def __init__(self, world: World, new: Callable[..., Launch], issue: Callable[[Launch], None]) -> None:
+        """``new``: makes a launch with the next id; ``issue``: called with a child when it is issued."""
+        self._clock, self._new, self._issue = world.clock, new, issue
+        timing = world.problem.gpu.timing
         self._gap_ps, self._child_ps = to_ps(timing.graph_gap_us), to_ps(timing.child_launch_us)
 
     def make_nodes(self, graph: Launch) -> list[Launch]:

@@ -1,5 +1,4 @@
-"""Taking kernels off the GPU: preemption (drain, save, reset, or only some blocks), and contexts that take turns on
-it.
+"""Taking kernels off the GPU: preemption of a kernel, or of some of its blocks, and contexts that take turns.
 
 * ``drain``: after the acknowledgement no further blocks are handed out; the kernel is pending again when its running
   blocks have ended (or has finished, if none were left).
@@ -8,7 +7,7 @@ it.
   synchronised, each with its own).
 * ``reset``: running blocks are killed; launched again, the kernel runs from its start.
 
-Round robin over contexts with work. A context keeps the GPU for a slice. It gives it up at once when none of its
+Contexts with work take turns, round robin. A context keeps the GPU for a slice. It gives it up at once when none of its
 launched kernels is unfinished (an eager process whose host has not launched its next kernel yet) while another waits.
 Every switch costs dead time. Recorded on an H100: slices of 2.09 ms, 0.155 ms a switch (``data/measurements``).
 
@@ -27,7 +26,7 @@ from gpusched_env.devices.reference.blocks import Grid, Queueing, Sm
 from gpusched_env.devices.reference.context import Context
 from gpusched_env.devices.reference.launch import Launch
 from gpusched_env.devices.reference.streams import Streams
-from gpusched_env.devices.reference.world import Alarm, Phase, Setting, World
+from gpusched_env.devices.reference.world import Alarm, Phase, World
 from gpusched_env.devices.rules.world import log_turn
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.hardware.placement import within
@@ -41,8 +40,8 @@ WHOLE = 2.0**40
 class Preemption:
     """One preemption of a resident kernel. Its process ends where it stands when the kernel leaves the GPU before."""
 
-    def __init__(self, setting: Setting, world: World, context: Context, launch: Launch) -> None:
-        self._problem, self._clock, self._world = setting.problem, setting.clock, world
+    def __init__(self, world: World, context: Context, launch: Launch) -> None:
+        self._problem, self._clock, self._world = world.problem, world.clock, world
         self._context, self._launch = context, launch
 
     def begin(self, mode: PreemptionMode, partition: Partition | None, at_ps: int) -> None:
@@ -160,9 +159,9 @@ class Preemption:
 class Slicer:
     """Gives the GPU to one context at a time."""
 
-    def __init__(self, setting: Setting, world: World, streams: Streams, contexts: list[Context]) -> None:
+    def __init__(self, world: World, streams: Streams, contexts: list[Context]) -> None:
         self._world, self._streams, self._contexts = world, streams, contexts
-        self._clock = clock = setting.clock
+        self._clock = clock = world.clock
         self._slice_ps, self._switch_ps = world.rules.slice_ps, world.rules.switch_ps
         self._alarm = Alarm(clock)
         self._looks: Event | None = None

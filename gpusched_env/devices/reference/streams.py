@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from gpusched_env.devices.reference.launch import Launch, Lines, Offspring, OwnStreams, State, in_order
 from gpusched_env.devices.reference.tiling import TilePair, Tiling, synchronise
-from gpusched_env.devices.reference.world import Phase, Setting, World
+from gpusched_env.devices.reference.world import Phase, World
 from gpusched_env.hardware.clock import NEVER, PS_PER_US, to_ps
 from gpusched_env.scenarios.program import ChildOp, HostOp, NodeOp
 from gpusched_env.scheduling.commands import TileOrder
@@ -17,31 +17,15 @@ from gpusched_env.workload import host
 from gpusched_env.workload.host.states import Job
 from gpusched_env.workload.workload import OpKind
 
-
-class Hardware(Protocol):
-    """What streams hand launches to: hardware queues and copy engines."""
-
-    def submit(self, launch: Launch) -> None:
-        """A kernel or copy is ready."""
-
-    def held_ps(self, kernel: Launch) -> int:
-        """When the hardware takes kernels from the queue of one that is ready: now or later."""
-
-    def touch(self, launch: Launch) -> None:
-        """Something that may concern the context of a launch has happened."""
-
-    def has_others_beside(self, node: Launch) -> bool:
-        """Whether kernels that are not of a node's graph are resident in its context."""
-
-    def notify_slicer(self) -> None:
-        """A kernel or graph was launched or has left."""
+if TYPE_CHECKING:
+    from gpusched_env.devices.reference.device import ReferenceDevice
 
 
 class Streams:
     """All unfinished launches. What is launched into a stream at a priority (a *queue*) starts in order."""
 
-    def __init__(self, setting: Setting, world: World, hardware: Hardware) -> None:
-        self._problem, self._clock, self._world, self._hardware = setting.problem, setting.clock, world, hardware
+    def __init__(self, world: World, hardware: ReferenceDevice) -> None:
+        self._problem, self._clock, self._world, self._hardware = world.problem, world.clock, world, hardware
         self._rules = world.rules
         self._sync_ps = world.rules.window_sync_ps
         self._ids = itertools.count()
@@ -51,12 +35,12 @@ class Streams:
         self.launched: dict[int, Launch] = {}
         """Kernels and graphs that the scheduler has launched, in order of launch."""
         self._lines = Lines()
-        self._offspring = Offspring(setting, self._new, self._issued)
+        self._offspring = Offspring(world, self._new, self._issued)
         self._last_in_queue: dict[tuple[int, int], Launch] = {}
-        self._priorities = [0] * len(setting.problem.streams)
-        """Priority of the last kernel or graph that was handed to each stream."""
-        self.own = OwnStreams(setting)
-        """The scheduler's own streams, for launches of a window."""
+        self._priorities = [0] * len(world.problem.streams)
+        """By stream, of the last kernel or graph that was handed to it."""
+        self.own = OwnStreams(world)
+        """The scheduler's, for launches of a window."""
 
     # ---- issued by a host or by the GPU ----------------------------------------------------------------------------
 
@@ -330,10 +314,8 @@ class Streams:
 
     def count(self, tenant: int) -> tuple[int, int]:
         """How many kernels and graphs of a tenant are pending, and launched."""
-        pending, launched = (
-            sum(launch.tenant == tenant for launch in some.values()) for some in (self.pending, self.launched)
-        )
-        return pending, launched
+        pending = sum(launch.tenant == tenant for launch in self.pending.values())
+        return pending, sum(launch.tenant == tenant for launch in self.launched.values())
 
     def left_us(self, tenant: int) -> tuple[float, float]:
         """Predicted time left of a tenant's launched kernels: summed, and the least of those that have started."""

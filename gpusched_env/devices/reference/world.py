@@ -1,5 +1,4 @@
-"""The clock of an episode, what all parts of the device share, and the world that texts of both devices work on, as
-plain objects.
+"""The clock of an episode, and the world that texts of both devices work on, as plain objects.
 
 SimPy's key of an event is (time, priority, number). Events here have their phase and the entity that they belong to in
 the priority; so what an event causes at the same instant takes its place among what is due then. What has a life of its
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -138,25 +136,15 @@ class Alarm:
             self._clock.alarms.discard(self)
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Problem, clock and timeline of an episode."""
-
-    problem: Problem
-    clock: Clock
-    timeline: Timeline
-
-
 class World:
     """What :mod:`gpusched_env.workload.host`, :mod:`gpusched_env.workload.cores` and :mod:`gpusched_env.devices.rules`
     read and write, under their names."""
 
     # Host threads are no SimPy processes: one text of them is compiled for other devices, and steps by timers.
 
-    def __init__(self, setting: Setting, seed: int) -> None:
-        problem, clock = setting.problem, setting.clock
-        self._clock = clock
-        self.timeline, self.detail = setting.timeline, DETAILS.index(setting.timeline.detail)
+    def __init__(self, problem: Problem, clock: Clock, timeline: Timeline, seed: int) -> None:
+        self.problem, self.clock = problem, clock
+        self.timeline, self.detail = timeline, DETAILS.index(timeline.detail)
         self.rules = SimpleNamespace(**problem_numbers(problem))
         self.kernels = [SimpleNamespace(**kernel_numbers(known)) for known in problem.knowledge.kernels]
         self.forms = [profile.forms for profile in problem.kernels]
@@ -184,7 +172,6 @@ class World:
         self.lengths = [() if each is None else (each.prompts, each.answers) for each in asked]
         replays = [program.replay for program in problem.programs]
         self.recorded = [() if replay is None else replay.times_ps for replay in replays]
-        self._name = problem.scenario.name
         self.to_complete = sum(max(0, program.jobs) for program in self.programs)
         self.ops: list[HostOp] = []
         self.variants: list[list[JobOps]] = []
@@ -216,13 +203,13 @@ class World:
         self._core_timers = [Alarm(clock) for _ in self.cores]
         self.cpu_traffic = 0.0
         """Memory traffic of the cores, bytes/us."""
-        self.on_traffic: Callable[[], None] = lambda: None
-        """What is called when the traffic of the cores has changed."""
+        self.traffic_changed: Callable[[], None] = lambda: None
+        """Called when that has changed."""
 
     @property
     def now_ps(self) -> int:
         """The present time."""
-        return self._clock.now
+        return self.clock.now
 
     def set_timer(self, kind: int, number: int, at_ps: int) -> None:
         """Set the timer of a tenant or thread."""
@@ -237,21 +224,13 @@ class World:
         """Set the timer of a core."""
         self._core_timers[c].set(at_ps, Phase.CORE, c, lambda: core_due(self, c))
 
-    def host_changed(self, tenant: int) -> None:
-        """A tenant's host may have begun or stopped to run."""
-        place_host(self, tenant)
-
-    def traffic_changed(self) -> None:
-        """The cores' traffic has changed."""
-        self.on_traffic()
-
     def new_job(self, tenant: int, number: int, variant: JobOps) -> Job:
         """A job of a variant; those before the oldest that is not gone are forgotten."""
         jobs = self.jobs[tenant]
         while jobs and (oldest := next(iter(jobs))) < self.clients[tenant].first:
             del jobs[oldest]
         if len(jobs) * len(self.jobs) >= MOST_JOBS:
-            raise too_many_jobs(self._name, self.now_ps / PS_PER_US)
+            raise too_many_jobs(self.problem.scenario.name, self.now_ps / PS_PER_US)
         jobs[number] = job = Job(number, variant)
         self.repeat(tenant, number, variant)
         return job
@@ -268,14 +247,6 @@ class World:
         job = self.jobs[thread.tenant][self.clients[thread.tenant].host_job]
         self.queues.issue(self.ops[thread.op], thread.tenant, job)
 
-    def log_job(self, tenant: int, number: int) -> None:
-        """A job has completed."""
-        logs.log_job(self, tenant, number)
-
-    def log_rejection(self, tenant: int, number: int) -> None:
-        """A job was rejected."""
-        logs.log_rejection(self, tenant, number)
-
-    def log_request(self, tenant: int, number: int) -> None:
-        """A request of a serving engine has completed."""
-        logs.log_request(self, tenant, number)
+    # Both devices have the same text of these.
+    host_changed = place_host
+    log_job, log_rejection, log_request = logs.log_job, logs.log_rejection, logs.log_request

@@ -11,13 +11,11 @@ Inner periods are seconds and reports a minute, so what they settle at is taken 
 
 from __future__ import annotations
 
-import functools
-import json
 import math
-from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from gpusched_env.compiling import law, procedure
+from gpusched_env.data import stored
 from gpusched_env.errors import InputError, did_you_mean
 
 
@@ -83,17 +81,15 @@ def shipped_rates(source: str = "block-level") -> RateModel:
     Raises:
         InputError: there is no such source.
     """
-    stored: dict[str, Any] = json.loads((resources.files("gpusched_env.data") / "calibration" / FILE).read_text())
-    if source not in stored["rates"]:
-        raise InputError(f"no rates of a fleet are {source!r}; {did_you_mean(source, stored['rates'])}")
-    return RateModel(**stored["rates"][source])
+    rates = stored(f"calibration/{FILE}")["rates"]
+    if source not in rates:
+        raise InputError(f"no rates of a fleet are {source!r}; {did_you_mean(source, rates)}")
+    return RateModel(**rates[source])
 
 
-@functools.cache
 def published_fleet() -> Any:
     """Figures of the paper's fleet, and of its Figure 6."""
-    text = (resources.files("gpusched_env.data") / "published" / "gpucolo_fleet.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    return stored("published/gpucolo_fleet.json")
 
 
 SHARED, GPUCOLO, GSLICE, WORST = range(4)

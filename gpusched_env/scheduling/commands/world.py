@@ -1,5 +1,5 @@
 """What a device is asked about commands besides hosts and jobs, by access functions; compiled code reads its own memory
-instead (devices.compiled.commanding)."""
+instead (devices.compiled.commands)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpusched_env.compiling import procedure
+from gpusched_env.hardware.clock import NEVER
 from gpusched_env.workload.host import rules
 
 
@@ -41,7 +42,7 @@ def legality_column(may: Callable[..., Any], column: int) -> Callable[..., Any]:
 
 def any_launchable(w: Any) -> Any:
     """Whether a pending launch may be launched now."""
-    return w.launches.any_launchable
+    return any(map(w.queues.launchable, w.queues.pending.values()))
 
 
 def any_preemptible(w: Any) -> Any:
@@ -51,7 +52,7 @@ def any_preemptible(w: Any) -> Any:
 
 def on_gpu(w: Any, launch: Any) -> Any:
     """Whether a launch is a kernel, no node of a graph, that has started and has blocks to run or to end."""
-    return w.launches.on_gpu(launch)
+    return launch.started_ps < NEVER and launch.grid is not None
 
 
 def preemption_of(w: Any, launch: Any) -> Any:
@@ -61,9 +62,9 @@ def preemption_of(w: Any, launch: Any) -> Any:
 
 def any_synchronisable(w: Any) -> Any:
     """Whether the tiles of a pending launch may be synchronised with its producer's now."""
-    return w.launches.any_synchronisable
+    return any(map(w.queues.synchronisable, w.queues.pending.values()))
 
 
 def any_reshapable(w: Any) -> Any:
     """Whether a pending launch may be given another form now."""
-    return w.launches.any_reshapable
+    return any(map(w.queues.forms, w.queues.pending.values()))

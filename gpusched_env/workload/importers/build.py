@@ -363,10 +363,7 @@ def _rounded(variant: Variant, factor: float) -> Variant:
         host_us = round(op.host_us * factor, DECIMALS)
         return msgspec.structs.replace(op, host_us=host_us, duration_us=_device_us(op.kind, op.duration_us))
 
-    return Variant(
-        ops=tuple(rounded(op) for op in variant.ops),
-        threads=tuple(tuple(rounded(op) for op in thread) for thread in variant.threads),
-    )
+    return variant.mapped(rounded)
 
 
 def _device_us(kind: OpKind, duration_us: float) -> float:

@@ -5,16 +5,15 @@ problems; and maps of threads to work, which the paper does not give.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.data import stored
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.baselines.threshold import Threshold
 from gpusched_env.games.child_launches.devices import make_launch_device
@@ -172,12 +171,9 @@ OF_OFFLOADABLE = ("GC-citation", "GC-graph500", "MM-small", "MM-large")
 """Benchmarks whose published shares are read as shares of what can be offloaded."""
 
 
-@functools.cache
-def published() -> dict[str, Any]:
-    """The paper's figures, by benchmark (``data/published/spawn.json``)."""
-    text = (resources.files("gpusched_env.data") / "published" / "spawn.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)["benchmarks"]
-    return found
+def published() -> Any:
+    """The paper's figures, by benchmark."""
+    return stored("published/spawn.json")["benchmarks"]
 
 
 def _both(what: str, change: Callable[..., Change], *names: str) -> dict[str, Change]:
