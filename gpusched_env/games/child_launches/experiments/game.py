@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from gpusched_env.display.words import time_text
 from gpusched_env.experiments.games.game import Game, GameValidation, TunedField
 from gpusched_env.experiments.games.own import DEVICE, NamedSchedulers, OwnGame
-from gpusched_env.experiments.lib.names import device_from
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.pictures import uncover
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
@@ -32,7 +31,6 @@ from gpusched_env.games.child_launches.baselines.registry import (
     honest_launch_names,
     make_launch_scheduler,
 )
-from gpusched_env.games.child_launches.device import LaunchDevice
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
 from gpusched_env.games.child_launches.environment.requests import RANDOM, flat_ps
 from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
@@ -47,17 +45,6 @@ if TYPE_CHECKING:
 
 NAMED: Final = NamedSchedulers[LaunchScheduler](NAME, LAUNCH_SCHEDULERS, LearnedLaunches)
 new_launch_scheduler: Final = NAMED.new
-
-
-def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
-    """A device from its name or factory.
-
-    Raises:
-        InputError: no device of that name.
-    """
-    from gpusched_env.games.child_launches.devices import make_launch_device
-
-    return device_from(source, make_launch_device)
 
 
 def speedups(costs: Mapping[str, NDArray[np.float64]], resamples: int = 2000) -> dict[str, tuple[float, float, float]]:
