@@ -87,7 +87,7 @@ class Judge(Protocol):
         """Play them with a policy."""
 
     def close(self) -> None:
-        """End its threads."""
+        """End its threads, if it has any."""
 
 
 class EpisodeJudge:
