@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 import numpy as np
@@ -263,6 +262,17 @@ _AGAIN = "train and export it again"
 class GamePolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a rule is, and where it comes from. Each game has a kind of its own, with its ``format``."""
 
+    RULE: ClassVar[str]
+    """In words."""
+    COUNTED: ClassVar[str] = "terms"
+    """What its size is told in."""
+    TERMS: ClassVar[tuple[str, ...]]
+    """Of the rule now."""
+    SHAPES: ClassVar[Shapes]
+    """Of its weights now."""
+    COLUMNS: ClassVar[Collection[str]]
+    """Names of those that observations have now."""
+
     version: Literal[1] = 1
     terms: tuple[str, ...]
     """Terms that the weights belong to, in order."""
@@ -276,24 +286,29 @@ class GamePolicyInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Decisions that it was trained for."""
     versions: dict[str, str] = {}
 
-    def told(self, rule: str) -> str:
-        """One line about it; ``rule``: what it is, in words."""
+    def summary(self) -> str:
+        """One line about it."""
+        rule = f"a {self.RULE} of {len(self.terms)} {self.COUNTED}"
         return f"{self.algorithm}, {rule}, {counted(self.timesteps, 'decision')}"
 
+    @classmethod
+    def read(cls, path: str | Path) -> tuple[Self, Weights]:
+        """What :func:`write_game_policy` wrote, checked.
 
-@dataclass(frozen=True, slots=True)
-class RuleNow:
-    """A rule as it is now, which files have to fit."""
-
-    name: str
-    """The rule's name, in words."""
-    terms: tuple[str, ...]
-    shapes: Shapes
-    columns: Collection[str]
-    """Names of the columns that observations have."""
-
-
-I = TypeVar("I", bound=GamePolicyInfo)  # noqa: E741
+        Raises:
+            InputError: the file cannot be read, is of no such rule, or has other terms or columns than there are now.
+        """
+        members = read_members(Path(path))
+        text = members.pop(METADATA, np.zeros(0, np.uint8)).tobytes()
+        info = decoded(text, cls, f"{path}: not the file of a {cls.RULE}, which gpusched train makes")
+        if info.terms != cls.TERMS:
+            raise InputError(f"{path}: a {cls.RULE} of other terms than there are now; train it again")
+        gone = [name for name in info.reads if name not in cls.COLUMNS]
+        if gone:
+            raise InputError(
+                f"{path}: a {cls.RULE} that reads {gone[0]}, which observations do not have; train it again"
+            )
+        return info, checked_weights(members, cls.SHAPES, str(path))
 
 
 def write_game_policy(path: str | Path, info: GamePolicyInfo, weights: Weights) -> None:
@@ -303,20 +318,3 @@ def write_game_policy(path: str | Path, info: GamePolicyInfo, weights: Weights) 
         InputError: the folder cannot be written to.
     """
     write_members(path, msgspec.json.encode(info), weights)
-
-
-def read_game_policy(path: str | Path, kind: type[I], now: RuleNow) -> tuple[I, Weights]:
-    """What :func:`write_game_policy` wrote, checked.
-
-    Raises:
-        InputError: the file cannot be read, is of no such rule, or has other terms or columns than there are now.
-    """
-    members = read_members(Path(path))
-    text = members.pop(METADATA, np.zeros(0, np.uint8)).tobytes()
-    info = decoded(text, kind, f"{path}: not the file of a {now.name}, which gpusched train makes")
-    if info.terms != now.terms:
-        raise InputError(f"{path}: a {now.name} of other terms than there are now; train it again")
-    gone = [name for name in info.reads if name not in now.columns]
-    if gone:
-        raise InputError(f"{path}: a {now.name} that reads {gone[0]}, which observations do not have; train it again")
-    return info, checked_weights(members, now.shapes, str(path))

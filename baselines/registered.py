@@ -164,6 +164,14 @@ class Registered(Generic[S]):
         """
         return options_of(self.maker(name))
 
+    def honest(self, *, hardware: bool = True) -> list[str]:
+        """Those that are not told the truth of an episode.
+
+        ``hardware``: also those that say ``hardware = True``, as they need what no GPU of today has.
+        """
+        found = [name for name in self.names() if not self.is_clairvoyant(name)]
+        return [name for name in found if hardware or not getattr(self.maker(name), "hardware", False)]
+
     def is_clairvoyant(self, name: str) -> bool:
         """Whether a scheduler is told the truth of the episode.
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from gpusched_env.display.picture import FONT, WIDTH
-from gpusched_env.experiments.lib.play import run_episode
+from gpusched_env.display.words import time_text
+from gpusched_env.experiments.compare import run_episode
 from gpusched_env.scenarios.games import load_room, places_of
 from gpusched_env.scenarios.scenario import scenario_names
 
@@ -63,6 +65,31 @@ def shoot(name: str, shot: Shot, path: Path) -> None:
     title = f"{name}, scheduled by {shot.scheduler}"
     episode.animate(path, window_us=(shot.from_ms * 1e3, until_us), frames=shot.frames, frames_per_s=8.0, title=title)
     print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameFilm:
+    """A game's film: the picture of an episode, uncovered from left to right."""
+
+    env: str
+    """Name of the environment, without its namespace."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of it."""
+    seed: int = 1
+    choose: Callable[[Any, dict[str, Any]], int]
+    """The action, by observation and info."""
+    title: str
+    clock: Callable[[float], str] = time_text
+    """A time in microseconds in words."""
+
+    def __call__(self, path: Path) -> None:
+        """Play the episode and write its film."""
+        env = gym.make(f"gpusched_env:gpusched/{self.env}", render_mode="rgb_array", **self.options)
+        observation, info = env.reset(seed=self.seed)
+        over = False
+        while not over:
+            observation, _, over, _, info = env.step(self.choose(observation, info))
+        uncover(env.render(), self.title, self.clock(info["time_us"]), path)
 
 
 def uncover(picture: Any, title: str, end: str, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -24,6 +24,9 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario, override
 from gpusched_env.scenarios.set_up import SetUp, set_up
 from gpusched_env.scenarios.variants import faster_arrivals, scenario_variants, variant_changes
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.trainer import GameTraining
 
 TRAINING_SEED = 10_000_000
 """First seed of the first episodes of a training with seed 0; later episodes draw theirs."""
@@ -244,8 +247,8 @@ def _with_rates(
     return found
 
 
-def validation_seeds(config: TrainingConfig) -> list[int]:
-    """Seeds of the episodes of a validation, of each variant."""
+def validation_seeds(config: TrainingConfig | GameTraining) -> list[int]:
+    """Seeds of a validation: of the episodes of each variant, or of a game's random problems."""
     return [VALIDATION_SEED + k for k in range(config.validation_seeds)]
 
 

@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Training)
 
 
+class RuleLearner(Protocol):
+    """What searches the weights of a rule."""
+
+    @property
+    def timesteps(self) -> int:
+        """Decisions so far."""
+        ...
+
+    def run(self) -> None:
+        """Search until the configured number of decisions is reached, or the watcher ends it."""
+
+
 class Trainer(Protocol[C]):
     """How policies of a game are trained, judged and recognised."""
 
@@ -69,21 +81,23 @@ class RuleTrainer(Generic[C]):
     config: type[C]
     read: Callable[[Path], object]
     """Reads the file of a policy, checked."""
-    judging: Callable[[C], Judge]
-    """Plays the episodes of validations."""
-    learning: Callable[[TrainingRun, C, dict[str, Any] | None], int]
-    """Trains, by course, configuration and state, and gives the number of decisions."""
+    parts: Callable[[], tuple[Callable[[C], Judge], Callable[[TrainingRun, C, dict[str, Any] | None], RuleLearner]]]
+    """Imports what makes the judge and, for a course and the state in a checkpoint, the learner."""
 
     def check(self, config: C) -> None:
         """Whatever could be wrong is found when the configuration is made."""
 
     def judge(self, config: C) -> Judge:
-        return self.judging(config)
+        judge, _ = self.parts()
+        return judge(config)
 
     def learn(
         self, course: TrainingRun, config: C, teacher: Callable[[], Scheduler] | None, state: dict[str, Any] | None
     ) -> int:
-        return self.learning(course, config, state)
+        _, begin = self.parts()
+        learner = begin(course, config, state)
+        learner.run()
+        return learner.timesteps
 
     def check_policy(self, path: Path, name: str) -> None:
         self.read(path)

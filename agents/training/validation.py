@@ -87,7 +87,7 @@ class Judge(Protocol):
         """Play the validation episodes with a policy."""
 
     def close(self) -> None:
-        """End the judge's threads."""
+        """End its threads, if it has any."""
 
 
 class EpisodeJudge:

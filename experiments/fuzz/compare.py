@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpusched_env.errors import GpuschedError
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.stored import Difference
 from gpusched_env.hardware.clock import PS_PER_US
@@ -110,6 +111,21 @@ class DuelComparison:
             if not np.array_equal(value, after[name], equal_nan=True):
                 self.differ(kind, f"{name} {when}", value, after[name])
 
+    def both(self, devices: tuple[Any, Any], what: str, call: Callable[[Any], Any]) -> tuple[Any, Any] | GpuschedError:
+        """What a call gives on each device, or the error of the trusted one, if the other raises an equal one."""
+        results = [_result(call, device) for device in devices]
+        error = next((result for result in results if isinstance(result, Exception)), None)
+        if error is None:
+            return results[0], results[1]
+        kind = f"error {type(error).__name__}"
+        told = [f"{type(r).__name__}: {r}" if isinstance(r, Exception) else "no error" for r in results]
+        self.equal(kind, what, *told)
+        if not isinstance(error, GpuschedError):
+            # Both fail alike, but no device should.
+            self.differ(kind, what, "no error", told[1])
+        assert isinstance(error, GpuschedError)
+        return error
+
     def equal(self, kind: str, where: str, expected: Any, found: Any) -> None:
         if expected != found:
             self.differ(kind, where, expected, found)
@@ -145,6 +161,13 @@ class DuelComparison:
         if len(wrong):
             at = tuple(wrong[0].tolist())
             self.differ(kind, where + place(*at), given[at], other[at])
+
+    def rows(self, kind: str, expected: Any, found: Any) -> None:
+        """Arrays of records, or single ones."""
+        given, other = np.atleast_1d(expected), np.atleast_1d(found)
+        self.equal(kind, f"rows of {kind}", len(given), len(other))
+        for name in given.dtype.names or ():
+            self.close(kind, f"{kind}.{name}", given[name], other[name])
 
     def views(self, expected: View, found: View) -> None:
         """Two views, with all their tables."""
@@ -235,6 +258,14 @@ class DuelComparison:
             floor=1e-3 * np.abs(values).max(axis=0, initial=0.0),
             place=lambda row, column: f".{steps.names[1 + column]} at {edges[row] / PS_PER_US:.6f} us",
         )  # fmt: skip
+
+
+def _result(call: Callable[[Any], Any], device: Any) -> Any:
+    """What a call gives or raises."""
+    try:
+        return call(device)
+    except Exception as error:  # Whatever a device raises is a finding.
+        return error
 
 
 def _cell(columns: Sequence[str]) -> Callable[[int, int], str]:

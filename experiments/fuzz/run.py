@@ -22,8 +22,8 @@ from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.shrink import Shrinker
-from gpusched_env.experiments.fuzz.stored import SECONDS, Difference, write_counterexample
-from gpusched_env.experiments.lib.names import DeviceSource, new_device
+from gpusched_env.experiments.fuzz.stored import SECONDS, Difference, TreeShrinker, write_counterexample
+from gpusched_env.experiments.lib.names import DeviceSource, device_from, new_device
 from gpusched_env.experiments.lib.workers import run_tasks
 
 
@@ -31,15 +31,23 @@ from gpusched_env.experiments.lib.workers import run_tasks
 class Fuzzing:
     """A kind of cases, and the kind of devices that they are played on."""
 
-    new_device: Callable[[Any], Any]
-    """Makes a device from a name or factory."""
+    shipped: Callable[[str], Any]
+    """Makes a device of the game from its name; raises InputError if there is none."""
     draw: Callable[[int, int], Any]
     """The case of a seed and an episode."""
     play: Callable[[Any, Any, Any], Outcome]
     """A case, on what makes the device under test and what makes the trusted one."""
-    shrinker: Callable[..., Any]
+    shrinker: type[TreeShrinker[Any]]
     counterexample: type[Any]
     """A :class:`~gpusched_env.experiments.fuzz.stored.Counterexample` with a case."""
+
+    def new_device(self, source: DeviceSource) -> Any:
+        """A device from its name or factory.
+
+        Raises:
+            InputError: no device of that name.
+        """
+        return device_from(source, self.shipped)
 
 
 KERNELS: Final = Fuzzing(new_device, draw_case, play, Shrinker, KernelCounterexample)
@@ -221,7 +229,9 @@ def counterexample(tally: FuzzTally, episode: int, *, fuzzing: Fuzzing = KERNELS
     An interrupt ends the simplification early.
     """
     makers = _makers(fuzzing, tally.device, tally.against)
-    shrinker = fuzzing.shrinker(fuzzing.draw(tally.seed, episode), *makers, seconds=seconds)
+    shrinker = fuzzing.shrinker(
+        fuzzing.draw(tally.seed, episode), lambda case: fuzzing.play(case, *makers), seconds=seconds
+    )
     with contextlib.suppress(KeyboardInterrupt):
         shrinker.run()
     return fuzzing.counterexample(

@@ -9,13 +9,11 @@ from typing import Any
 import msgspec
 
 from gpusched_env.experiments.fuzz.case import Case, Script
-from gpusched_env.experiments.fuzz.duel import MakeDevice, play
 from gpusched_env.experiments.fuzz.stored import (
-    DEFAULTED,
-    SECONDS,
     TreePath,
     TreeShrinker,
     get,
+    leave_out,
     places_in,
     put,
     replace_by,
@@ -30,7 +28,6 @@ from gpusched_env.workload.trace_replay import replay_of
 from gpusched_env.workload.workload import Op, OpKind
 
 MOST_JOBS = 2000
-ROUNDS = 3
 MOVES: TreePath = ("player", "moves")
 TENANTS: TreePath = ("scenario", "tenants")
 
@@ -60,37 +57,34 @@ CHILDREN = Op.__struct_fields__.index("children")
 class Shrinker(TreeShrinker[Case]):
     """Greedy: keeps every simplification after which the same kind of difference is found."""
 
-    def __init__(self, case: Case, device: MakeDevice, against: MakeDevice, *, seconds: float = SECONDS) -> None:
-        super().__init__(case, lambda tried: play(tried, device, against).difference, seconds=seconds)
-        self._makers = device, against
+    ROUNDS = 3
 
     def _simplify_all(self) -> None:
-        moves = tuple(play(self.case, *self._makers).moves)
+        moves = tuple(self._play(self.case).moves)
         self._try_case(self.case.self_contained())
         self._try_case(msgspec.structs.replace(self.case, player=Script(moves=moves)))
         if not isinstance(self.case.player, Script):
             return
         self._cut()
-        for _ in range(ROUNDS):
-            before = self._tree
-            self._first(("player",), _players)
-            self._shorten(MOVES)
-            self._shorten(TENANTS)
-            self._everywhere(OPTIONAL, lambda _: [DEFAULTED])
-            self._everywhere(r"scenario/tenants/\d+", _arrivals)
-            self._like_toy()
-            inner = None
-            while self._tree != inner:
-                inner = self._tree
-                for path in places_in(self._tree, LISTS):
-                    self._shorten(path)
-                self._try(without_unused(self._tree))
-                if touches_memory(self._tree):
-                    self._everywhere(MEMORY, _less_memory)
-                self._everywhere(NUMBERS, simpler_numbers)
-                self._cut()
-            if self._tree == before:
-                break
+        super()._simplify_all()
+
+    def _simplify_once(self) -> None:
+        self._first(("player",), _players)
+        self._shorten(MOVES)
+        self._shorten(TENANTS)
+        self._everywhere(OPTIONAL, leave_out)
+        self._everywhere(r"scenario/tenants/\d+", _arrivals)
+        self._like_toy()
+        inner = None
+        while self._tree != inner:
+            inner = self._tree
+            for path in places_in(self._tree, LISTS):
+                self._shorten(path)
+            self._try(without_unused(self._tree))
+            if touches_memory(self._tree):
+                self._everywhere(MEMORY, _less_memory)
+            self._everywhere(NUMBERS, simpler_numbers)
+            self._cut()
 
     def _bounded(self, case: Case) -> bool:
         return _is_bounded(case)

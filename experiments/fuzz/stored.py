@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Generic, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -16,12 +16,23 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import result_file
 from gpusched_env.reading import decoded, read_bytes
 
+if TYPE_CHECKING:
+    from gpusched_env.experiments.fuzz.outcome import Outcome
+
 Share = Annotated[float, Meta(ge=0, le=1)]
 E = TypeVar("E", bound="Counterexample")
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of everything that is stored."""
+
+
+class GameCase(Stored, frozen=True, kw_only=True):
+    """A case of a game whose problems are no scenarios."""
+
+    def self_contained(self) -> Self:
+        """The same: it names nothing that has to be looked up."""
+        return self
 
 
 class Difference(Stored, frozen=True, kw_only=True):
@@ -90,7 +101,15 @@ DEFAULTED: Final = object()
 class TreeShrinker(Generic[C]):
     """Greedy: keeps every simplification after which the same kind of difference is found."""
 
-    def __init__(self, case: C, play: Callable[[C], Difference | None], *, seconds: float = SECONDS) -> None:
+    ROUNDS: ClassVar[int] = 5
+    LISTS: ClassVar[tuple[str, ...]]
+    """Fields that are shortened."""
+    OPTIONS: ClassVar[str]
+    """Places that are left out, as a regular expression for paths like ``forms/0/threshold``."""
+    NUMBERS: ClassVar[str]
+    """Places, likewise, of numbers that may become smaller or shorter."""
+
+    def __init__(self, case: C, play: Callable[[C], Outcome], *, seconds: float = SECONDS) -> None:
         self.case = case
         """The simplest case so far."""
         self.difference: Difference | None = None
@@ -103,13 +122,24 @@ class TreeShrinker(Generic[C]):
     def run(self) -> None:
         """Simplify until nothing more can be left out, or the time is over."""
         self._ends = time.monotonic() + self._seconds
-        self.difference = self._play(self.case)
+        self.difference = self._play(self.case).difference
         if self.difference is not None:
             self._tree = tree_of(self.case)
             self._simplify_all()
 
     def _simplify_all(self) -> None:
-        raise NotImplementedError
+        """Round by round, until nothing changes."""
+        for _ in range(self.ROUNDS):
+            before = self._tree
+            self._simplify_once()
+            if self._tree == before:
+                break
+
+    def _simplify_once(self) -> None:
+        for name in self.LISTS:
+            self._shorten((name,))
+        self._everywhere(self.OPTIONS, leave_out)
+        self._everywhere(self.NUMBERS, simpler_numbers)
 
     def _bounded(self, case: C) -> bool:
         """Whether a case can be played in a short time."""
@@ -130,7 +160,7 @@ class TreeShrinker(Generic[C]):
     def _try_case(self, case: C) -> bool:
         assert self.difference is not None
         try:
-            difference = self._play(case)
+            difference = self._play(case).difference
         except InputError:
             return False
         if difference is None or difference.kind != self.difference.kind:
@@ -173,6 +203,11 @@ class TreeShrinker(Generic[C]):
                 self._try(put(self._tree, path, items[: max(0, start)] + items[start + size :]))
                 start -= size
             size //= 2
+
+
+def leave_out(_: Any) -> list[Any]:
+    """Only the default, whatever is there."""
+    return [DEFAULTED]
 
 
 def replace_by(value: Any, _: Any) -> list[Any]:

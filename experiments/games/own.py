@@ -18,14 +18,14 @@ from gpusched_env.baselines.registered import Registered
 from gpusched_env.baselines.tuning import PREFIX as TUNED
 from gpusched_env.baselines.tuning import tuned_names, tuned_spec
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.games.game import RankedField, RankingTerms, SchedulerGroup, TunedField
+from gpusched_env.experiments.games.game import GameValidation, RankedField, RankingTerms, SchedulerGroup, TunedField
 from gpusched_env.experiments.lib.names import with_groups
 from gpusched_env.experiments.lib.trained import LEARNED, agent_file, is_learned
+from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, Workloads
 from gpusched_env.experiments.ranking.made import made_by, origin_of
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.games.game import GameValidation
     from gpusched_env.experiments.ranking.made import Fingerprints
 
 S = TypeVar("S")
@@ -164,12 +164,33 @@ class OwnGame(ABC):
         own = {name: value for name, value in given.items() if name != "variants"}
         return game_training_of(self.training, {**defaults_for(self.named.game), **own})
 
-    @abstractmethod
     def baselines(self, config: Any) -> list[str]:
-        """The schedulers that a training is compared with, and whose options are searched, unless told otherwise."""
+        """Also those whose options are searched unless told otherwise."""
+        return self.schedulers.honest(hardware=False)
 
-    @abstractmethod
-    def validation(self, config: Any) -> GameValidation: ...
+    def validation(self, config: Any) -> GameValidation:
+        seeds = self.validation_seeds(config)
+        return GameValidation(
+            seeds=seeds,
+            problems=[self.drawn],
+            episodes=len(seeds),
+            costs=lambda names, on_progress: self._costs(seeds, names, on_progress),
+        )
+
+    def validation_seeds(self, config: Any) -> list[int]:
+        """Of the random problems that a training of this configuration is validated on."""
+        from gpusched_env.agents.training.environments import validation_seeds
+
+        return validation_seeds(config)
+
+    def _costs(self, seeds: list[int], schedulers: list[str], on_progress: Progress) -> dict[str, list[float]]:
+        """On random problems, by scheduler."""
+        cells = [cell for group in self._grid((self.drawn,)).groups(schedulers, seeds) for cell in group]
+        costs: dict[str, list[float]] = {name: [] for name in schedulers}
+        for done, cell in enumerate(cells, 1):
+            costs[cell.scheduler].append(self.task(cell).cost)
+            on_progress(done, done / len(cells))
+        return costs
 
     def _grid(self, problems: tuple[str, ...]) -> NamedProblems:
         return NamedProblems(self.named.game, problems, self.task)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, NoReturn, SupportsFloat, TypeVar
+from typing import Any, Final, Generic, NoReturn, SupportsFloat, TypeVar
 
 import gymnasium
 import numpy as np
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
 
 from gpusched_env.episodes.metrics import Metrics, episode_metrics
 from gpusched_env.episodes.session import Episode
@@ -44,6 +47,8 @@ SEED_LIMIT = 2**31
 """Episode seeds drawn by the environment are below this."""
 
 Seen = TypeVar("Seen")
+Run = TypeVar("Run")
+"""An episode under way."""
 
 
 class SingleEnv(OneThread, gymnasium.Env[Seen, np.int64]):
@@ -61,10 +66,16 @@ class SingleEnv(OneThread, gymnasium.Env[Seen, np.int64]):
         return self.render_mode is not None
 
 
-class GameEnv(SingleEnv[Seen]):
-    """The environment of a game whose problems are no scenarios."""
+class GameEnv(SingleEnv[Seen], Generic[Seen, Run]):
+    """Of a game whose problems are no scenarios."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012
+    _run: Run | None = None
+
+    def _current(self) -> Run:
+        if self._run is None:
+            raise ResetNeeded("call reset() first")
+        return self._run
 
     def __copy__(self) -> NoReturn:
         """Refuse to be copied.
@@ -73,6 +84,34 @@ class GameEnv(SingleEnv[Seen]):
             TypeError: always: both would play the one episode of one device.
         """
         raise TypeError(f"{type(self).__name__} has no shallow copy: its steps would be the original's; make another")
+
+
+def reset_option(options: dict[str, Any] | None, name: str, default: Any) -> Any:
+    """The value of the only option that a reset takes.
+
+    Raises:
+        InputError: there are others.
+    """
+    given = dict(options or {})
+    value = given.pop(name, default)
+    for other in given:
+        raise InputError(f"reset option {other!r}; {did_you_mean(other, [name])}")
+    return value
+
+
+SIZE: Final = (240, 480)
+"""Height and width of a game's picture."""
+BACKGROUND: Final = (255, 255, 255)
+Colour = tuple[int, int, int]
+
+
+def columns_picture(layers: Iterable[tuple[NDArray[Any], Colour]], height: int = SIZE[0]) -> NDArray[np.uint8]:
+    """Columns up to heights in pixels, later layers before earlier ones, uint8 of shape ``(height, width, 3)``."""
+    image = np.full((height, SIZE[1], 3), BACKGROUND, np.uint8)
+    rows = np.arange(height)[::-1, None]
+    for tops, colour in layers:
+        image[rows < tops] = colour
+    return image
 
 
 def check_render_mode(mode: object, known: list[str]) -> None:

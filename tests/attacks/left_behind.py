@@ -33,7 +33,6 @@ from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.games.child_launches.agents.rule import (
     SHAPES,
     LaunchPolicyInfo,
-    read_launch_policy,
 )
 from gpusched_env.games.child_launches.experiments.fuzz_cases import LaunchCounterexample, draw_launches
 from gpusched_env.scenarios.scenario import load_scenario
@@ -64,7 +63,7 @@ def rules(folder: Path) -> dict[str, Trial]:
     )
     return {
         "policy serve": of_policy(written(serve, folder / "serve.npz"), ExportedPolicy.load),
-        "policy launch": of_policy(launch, read_launch_policy),
+        "policy launch": of_policy(launch, LaunchPolicyInfo.read),
     }
 
 

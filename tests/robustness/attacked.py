@@ -42,9 +42,9 @@ from gpusched_env.experiments.load_curve.curve import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import curves_svg, encode_curves, gather, read_curves
-from gpusched_env.games.child_launches.agents.rule import read_launch_policy
-from gpusched_env.games.fleet.agents.rule import read_fleet_policy
-from gpusched_env.games.task_queues.agents.rule import read_form_policy
+from gpusched_env.games.child_launches.agents.rule import LaunchPolicyInfo
+from gpusched_env.games.fleet.agents.rule import FleetPolicyInfo
+from gpusched_env.games.task_queues.agents.rule import FormPolicyInfo
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.scenario import load_scenario
@@ -294,7 +294,7 @@ def write_policies(folder: Path) -> None:
 
 
 READS: dict[str, Callable[[Path], object]] = {
-    "DynamicParallelism": read_launch_policy, "Fleet": read_fleet_policy, "TaskQueue": read_form_policy,
+    "DynamicParallelism": LaunchPolicyInfo.read, "Fleet": FleetPolicyInfo.read, "TaskQueue": FormPolicyInfo.read,
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.lib.names import new_device, new_scheduler
-from gpusched_env.games.child_launches.experiments.game import new_launch_device
+from gpusched_env.games.child_launches.experiments.fuzzing import CHILD_LAUNCHES
 from gpusched_env.scheduling.contract import Scheduler
 from tests.refusals import refused
 
@@ -71,7 +71,7 @@ def test_what_is_no_scheduler_is_not_called(source: str, tmp_path: Path, monkeyp
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("make", [new_device, new_launch_device])
+@pytest.mark.parametrize("make", [new_device, CHILD_LAUNCHES.new_device])
 def test_what_is_no_device_is_not_called(make: Callable[[str], object]) -> None:
     with refused(InputError, "device"):
         make("os:getcwd")

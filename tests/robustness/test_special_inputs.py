@@ -22,7 +22,7 @@ from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.stored import read_counterexample
 from gpusched_env.experiments.ranking.result import read_ranking
 from gpusched_env.experiments.report import load
-from gpusched_env.games.child_launches.agents.rule import read_launch_policy
+from gpusched_env.games.child_launches.agents.rule import LaunchPolicyInfo
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import MOST_UNZIPPED
 from gpusched_env.scenarios.scenario import load_scenario
@@ -39,7 +39,7 @@ def read_model(path: Path, trust: bool = False) -> object:
 
 
 READERS: list[Callable[[Path], object]] = [
-    load_scenario, load_gpu, import_trace, read_workload, ExportedPolicy.load, read_launch_policy, read_manifest,
+    load_scenario, load_gpu, import_trace, read_workload, ExportedPolicy.load, LaunchPolicyInfo.read, read_manifest,
     file_hash, read_model, read_config, read_ranking,
     functools.partial(read_counterexample, kind=KernelCounterexample),
 ]  # fmt: skip

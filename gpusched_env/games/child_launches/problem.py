@@ -57,8 +57,6 @@ class LaunchTables(NamedTuple):
     """(requests,) of each child thread, where these are equal and request nothing."""
     first_child: Ints
     """(requests,) the child's first thread, -1 where they are equal."""
-    thread: Ints
-    """(requests,) the thread that makes the request."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +113,6 @@ class LaunchProblem:
     def with_launches(self, launches: LaunchCosts) -> LaunchProblem:
         """The problem with other costs of launches."""
         return self.on(replace(self.machine, launches=launches))
-
-    def with_aggregation(self) -> LaunchProblem:
-        """The problem with one launch for all that a warp launches together."""
-        return self.changed(aggregated=True)
 
     def with_coarsening(self, factor: int) -> LaunchProblem:
         """The problem with children of ``1 / factor`` as many blocks, rounded up, whose threads take as many more
@@ -218,7 +212,6 @@ def _flat(problem: LaunchProblem) -> LaunchTables:
             if made is not None:
                 parts["items"].append(made.items)
                 parts["work"].append(made.work)
-                parts["thread"].append(made.thread + threads)
                 equal = made.iterations is not None
                 parts["iterations"].append(made.iterations if made.iterations is not None else np.zeros_like(made.work))
                 parts["first_child"].append(np.full(len(made), -1) if equal else made.first_child[:-1] + threads_after)
@@ -249,7 +242,7 @@ class Transformations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         if self.threshold is not None:
             problem = problem.with_threshold(self.threshold)
         problem = problem.with_coarsening(self.coarsening)
-        return problem.with_aggregation() if self.aggregated else problem
+        return problem.changed(aggregated=True) if self.aggregated else problem
 
 
 def check_program(given: Transformations | Mapping[str, Any]) -> Transformations:

@@ -10,6 +10,6 @@ ROOM: Final = Rooms(
     env="gpusched_env.games.child_launches.environment.env:DynamicParallelismEnv",
     trainer="gpusched_env.games.child_launches.agents.trainer:TRAINER",
     game="gpusched_env.games.child_launches.experiments.game:GAME",
-    film="gpusched_env.games.child_launches.experiments.game:shoot",
+    film="gpusched_env.games.child_launches.experiments.game:FILM",
     papers="gpusched_env.games.child_launches.papers",
 )

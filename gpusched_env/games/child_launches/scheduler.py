@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,7 +41,6 @@ class LaunchRun:
     """A row of :data:`~gpusched_env.games.child_launches.device.TOTALS`."""
     launches: NDArray[np.void]
     """Rows of :data:`~gpusched_env.games.child_launches.device.LAUNCH`."""
-    wall_s: float
 
     @property
     def cycles(self) -> float:
@@ -64,12 +62,6 @@ class LaunchRun:
         """Warps on SMs over the warps that these can hold, on average over the run (0 to 1)."""
         gpu = self.problem.machine.gpu
         return float(self.totals["warp_ps"] / (self.time_ps * gpu.sms * gpu.limits.warps))
-
-    @property
-    def first_child_cycles(self) -> float:
-        """When the first child's first block was on an SM; ``nan`` without children."""
-        started = self.launches["started_ps"][self.launches["parent"] >= 0]
-        return float(started.min() / self.problem.machine.ps_per_cycle) if len(started) else float("nan")
 
 
 def problem_for(scheduler: LaunchScheduler, problem: LaunchProblem) -> LaunchProblem:
@@ -93,7 +85,6 @@ def run_application(
         IllegalCommand: the scheduler gave something else than a decision.
         DeadlockError: the application cannot go on.
     """
-    began = time.perf_counter()
     with leaving_is_an_error(f"{type(scheduler).__name__} with seed {seed}"):
         see = getattr(scheduler, "see", None) if getattr(scheduler, "clairvoyant", False) else None
         if see is not None:
@@ -106,4 +97,4 @@ def run_application(
             device.apply(scheduler.decide(view))
             view = device.advance()
     totals = np.array([device.totals.item()], TOTALS)[0]
-    return LaunchRun(problem, device.time_ps, totals, device.launches.copy(), time.perf_counter() - began)
+    return LaunchRun(problem, device.time_ps, totals, device.launches.copy())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpusched_env.agents.policy_file import Weights
 from gpusched_env.agents.training.environments import DRAWN_SEEDS, VALIDATION_SEED
 from gpusched_env.agents.training.game_evolution import GameEvolution, GamePopulation, log_mean
-from gpusched_env.agents.training.validation import TrainingRun, ValidationResult
+from gpusched_env.agents.training.validation import Judge, ValidationResult
 from gpusched_env.games.child_launches.agents.rule import SHAPES, LaunchPolicyInfo, play_launches
 from gpusched_env.games.child_launches.agents.trainer import LaunchTraining
 from gpusched_env.games.child_launches.environment.requests import flat_ps
@@ -26,16 +26,6 @@ from gpusched_env.games.child_launches.workload.suite import random_benchmark
 
 Application = tuple[LaunchProblem, int]
 """A problem, and how long its flat version takes, ps."""
-
-
-def evolve_launches(course: TrainingRun, config: LaunchTraining, state: dict[str, Any] | None) -> int:
-    """Search until the configured number of decisions is reached, or the watcher ends it; returns their number.
-
-    ``state``: of the checkpoint to go on from.
-    """
-    evolution = LaunchEvolution(course, config, state)
-    evolution.run()
-    return evolution.timesteps
 
 
 def applications(
@@ -64,6 +54,11 @@ def compiled(found: Iterable[Application], program: Transformations) -> list[App
     return [(program.applied(problem), flat) for problem, flat in found]
 
 
+def seeds_of(found: Iterable[Application]) -> list[int]:
+    """Which random applications these are."""
+    return [int(problem.name.rpartition("-")[2]) for problem, _ in found]
+
+
 def validation_applications(config: LaunchTraining) -> list[Application]:
     """Applications that a training of this configuration is validated on."""
     return applications(itertools.count(VALIDATION_SEED), config.validation_seeds, config)
@@ -74,12 +69,12 @@ def geometric_mean(values: Sequence[float] | NDArray[np.float64]) -> float:
     return float(np.exp(np.log(values).mean()))
 
 
-class LaunchJudge:
-    """See :class:`gpusched_env.agents.training.validation.Judge`."""
+class LaunchJudge(Judge):
+    """Of the launch rule."""
 
     def __init__(self, config: LaunchTraining) -> None:
         self._applications = compiled(validation_applications(config), config.program)
-        self.seeds = [int(problem.name.rpartition("-")[2]) for problem, _ in self._applications]
+        self.seeds = seeds_of(self._applications)
 
     def judge(self, decide: NDArray[np.float32]) -> ValidationResult:
         """``decide``: the weights of the rule."""
@@ -93,9 +88,6 @@ class LaunchJudge:
             "launched_share": children / decisions,
         }
         return ValidationResult(costs, geometric_mean(costs), figures, None)
-
-    def close(self) -> None:
-        """There are no threads."""
 
 
 class LaunchEvolution(GameEvolution):

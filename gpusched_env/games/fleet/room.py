@@ -11,7 +11,7 @@ ROOM: Final = Rooms(
     trainer="gpusched_env.games.fleet.agents.trainer:TRAINER",
     game="gpusched_env.games.fleet.experiments.game:GAME",
     command="gpusched_env.games.fleet.experiments.command:register",
-    film="gpusched_env.games.fleet.experiments.game:shoot",
+    film="gpusched_env.games.fleet.experiments.game:FILM",
     benchmarks="gpusched_env.games.fleet.experiments.benchmarks:BENCHMARKS",
     papers="gpusched_env.games.fleet.papers",
 )

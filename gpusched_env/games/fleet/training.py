@@ -11,25 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policy_file import Weights
-from gpusched_env.agents.training.environments import DRAWN_SEEDS, VALIDATION_SEED
+from gpusched_env.agents.training.environments import DRAWN_SEEDS, validation_seeds
 from gpusched_env.agents.training.game_evolution import GameEvolution, GamePopulation
-from gpusched_env.agents.training.validation import ValidationResult
+from gpusched_env.agents.training.validation import Judge, ValidationResult
 from gpusched_env.games.fleet.agents.rule import SHAPES, FleetPolicyInfo, play_day, weights_in_a_row
 from gpusched_env.games.fleet.agents.trainer import FleetTraining
 from gpusched_env.games.fleet.environment.problems import RANDOM, fleet_cost, fleet_problem
 from gpusched_env.games.fleet.problem import FleetProblem
 
 
-def validation_days(config: FleetTraining) -> list[int]:
-    """Seeds of the random days that a training of this configuration is validated on."""
-    return [VALIDATION_SEED + number for number in range(config.validation_seeds)]
-
-
-class FleetJudge:
-    """See :class:`gpusched_env.agents.training.validation.Judge`."""
+class FleetJudge(Judge):
+    """Of the fleet rule."""
 
     def __init__(self, config: FleetTraining) -> None:
-        self.seeds = validation_days(config)
+        self.seeds = validation_seeds(config)
         self._days = [fleet_problem(RANDOM, seed) for seed in self.seeds]
 
     def judge(self, decide: NDArray[np.float32]) -> ValidationResult:
@@ -42,9 +37,6 @@ class FleetJudge:
             "decisions": float(sum(decisions for _, decisions in played)),
         }
         return ValidationResult(costs, statistics.fmean(costs), figures, None)
-
-    def close(self) -> None:
-        """There are no threads."""
 
 
 class FleetEvolution(GameEvolution):

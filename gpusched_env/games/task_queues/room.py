@@ -10,7 +10,7 @@ ROOM: Final = Rooms(
     env="gpusched_env.games.task_queues.environment.env:TaskQueueEnv",
     trainer="gpusched_env.games.task_queues.agents.trainer:TRAINER",
     game="gpusched_env.games.task_queues.experiments.game:GAME",
-    film="gpusched_env.games.task_queues.experiments.game:shoot",
+    film="gpusched_env.games.task_queues.experiments.game:FILM",
     benchmarks="gpusched_env.games.task_queues.experiments.benchmarks:BENCHMARKS",
     papers="gpusched_env.games.task_queues.papers",
 )

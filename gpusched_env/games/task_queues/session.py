@@ -5,7 +5,6 @@ what was computed is right.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -152,7 +151,6 @@ class TaskRun:
     time_ps: int
     totals: np.void
     """A row of :data:`~gpusched_env.games.task_queues.device.TOTALS`."""
-    wall_s: float
 
     @property
     def time_us(self) -> float:
@@ -197,7 +195,6 @@ def run_tasks_of(
         InputError: it calls ``sys.exit``, or gave a form that does not go with the application.
         DeadlockError: the application cannot go on.
     """
-    began = time.perf_counter()
     with leaving_is_an_error(f"{type(scheduler).__name__} with seed {seed}"):
         see = getattr(scheduler, "see", None) if getattr(scheduler, "clairvoyant", False) else None
         if see is not None:
@@ -210,7 +207,7 @@ def run_tasks_of(
                 session.change(_form(scheduler.decide(view_of(problem, device, replace(session.form)))))
         else:
             session.finish()
-    return TaskRun(problem, device.time_ps, device.totals.copy(), time.perf_counter() - began)
+    return TaskRun(problem, device.time_ps, device.totals.copy())
 
 
 def _form(given: object) -> Form:

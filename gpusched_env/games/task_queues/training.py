@@ -19,9 +19,9 @@ import torch
 from numpy.typing import NDArray
 
 from gpusched_env.agents.policy_file import Weights
-from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, VALIDATION_SEED
+from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, validation_seeds
 from gpusched_env.agents.training.game_evolution import keep_game_policy
-from gpusched_env.agents.training.validation import TrainingRun, ValidationResult
+from gpusched_env.agents.training.validation import Judge, TrainingRun, ValidationResult
 from gpusched_env.errors import DeadlockError
 from gpusched_env.games.task_queues.agents.rule import OF_FORMS, SHAPES, USUAL, FormPolicyInfo, FormsByRule, graph_terms
 from gpusched_env.games.task_queues.agents.trainer import FormTraining
@@ -92,13 +92,8 @@ def play_tasks(value: NDArray[np.float32], tasks: RandomTasks) -> RulePlay:
     return RulePlay(cost, scheduler.decisions)
 
 
-def validation_seeds(config: FormTraining) -> list[int]:
-    """Seeds of the random problems that a training of this configuration is validated on."""
-    return [VALIDATION_SEED + number for number in range(config.validation_seeds)]
-
-
-class FormJudge:
-    """See :class:`gpusched_env.agents.training.validation.Judge`."""
+class FormJudge(Judge):
+    """Of the rule of forms."""
 
     def __init__(self, config: FormTraining) -> None:
         self.seeds = validation_seeds(config)
@@ -111,9 +106,6 @@ class FormJudge:
         cost = statistics.geometric_mean(costs)
         figures = {"speedup": 1.0 / cost, "decisions": float(sum(run.decisions for run in played))}
         return ValidationResult(costs, cost, figures, None)
-
-    def close(self) -> None:
-        """There are no threads."""
 
 
 class FormLearner:
@@ -163,13 +155,6 @@ class FormLearner:
         self._value, excess = fitted(self._tried, settings["sharpness"], settings["penalty"], settings["steps"])
         figures = {"forms/problems": float(len(self._tried)), "forms/excess": excess}
         self._course.board.scalars(figures, self.timesteps)
-
-
-def learn_forms(course: TrainingRun, config: FormTraining, state: dict[str, Any] | None) -> int:
-    """See :attr:`gpusched_env.agents.training.trainer.RuleTrainer`."""
-    learner = FormLearner(course, config, state)
-    learner.run()
-    return learner.timesteps
 
 
 def fitted(

@@ -53,7 +53,6 @@ def test_tables_of_nested_requests() -> None:
     tables = launch_problem(benchmark(NESTED, threads_with_loops(array(0, 3)))).tables
     assert tables.base.tolist() == [1, 0, 5, 6, 7, 0, 0]
     assert tables.first_request.tolist() == [0, 0, 2, 2, 3, 3, 3, 4]
-    assert tables.thread.tolist() == [1, 1, 3, 6]
     assert tables.items.tolist() == [2, 1, 4, 3]
     assert tables.work.tolist() == [5 + 6 + 8, 7, 8, 3]
     assert tables.iterations.tolist() == [0, 0, 2, 1]
@@ -90,7 +89,7 @@ def test_changes_leave_the_rest_as_it_was() -> None:
     assert problem.asking == 3
     assert problem.with_threshold(7).asking == 2
     assert problem.flat().asking == 0
-    changed = problem.with_threshold(7).with_launches(FREE).with_aggregation()
+    changed = problem.with_threshold(7).with_launches(FREE).changed(aggregated=True)
     assert (changed.threshold, changed.machine.launches, changed.aggregated) == (7, FREE, True)
     assert changed.tables is problem.tables
     assert (problem.threshold, problem.aggregated, problem.machine) == (1, False, SPAWN_KEPLER)

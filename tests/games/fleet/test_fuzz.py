@@ -13,7 +13,7 @@ from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.fuzz.run import counterexample, fuzz, replay
 from gpusched_env.experiments.fuzz.stored import read_counterexample, write_counterexample
 from gpusched_env.games.fleet.experiments.fuzz_cases import FleetCounterexample, draw_fleet
-from gpusched_env.games.fleet.experiments.fuzzing import FLEETS, new_fleet_device
+from gpusched_env.games.fleet.experiments.fuzzing import FLEETS
 from tests.games.fleet import broken_fleets as broken
 from tests.refusals import refused
 
@@ -79,7 +79,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_unknown_devices_and_two_games_are_refused() -> None:
     with refused(InputError, "'compield'", "did you mean"):
-        new_fleet_device("compield")
+        FLEETS.new_device("compield")
     done = CliRunner().invoke(app, ["fuzz", "--fleets", "--launches"])
     assert isinstance(done.exception, InputError)
     assert "are different games" in str(done.exception)

@@ -68,7 +68,7 @@ def test_several_gpus() -> None:
     assert total == pytest.approx(-info["episode_metrics"]["cost"])  # type: ignore[index]
     assert info["changes"] > 0
     assert all(observation.min() >= 0.0 and observation.max() <= 1.0 for observation in seen)
-    session = env._session
+    session = env._run
     assert session is not None
     assert session.view.workers % 2 == 0
     assert session.device.totals["sent"] > 0

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.policy_file import GamePolicyInfo, RuleNow, Weights, read_game_policy
+from gpusched_env.agents.policy_file import GamePolicyInfo
 from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.compiling import cached, procedure
@@ -146,27 +146,20 @@ def launch_number(weights: Singles, columns: Any) -> float:
     return number
 
 
-TERMS: Final = tuple(term.name for term in SpawnTerm)
-RULE_NOW: Final = RuleNow("launch rule", TERMS, SHAPES, LaunchFeature.__members__)
-
-
 class LaunchPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a launch rule is, and where it comes from."""
+
+    RULE = "launch rule"
+    COUNTED = "weights"
+    TERMS = tuple(term.name for term in SpawnTerm)
+    SHAPES = SHAPES
+    COLUMNS = LaunchFeature.__members__
 
     format: Literal["gpusched-launch-rule"] = "gpusched-launch-rule"
     terms: tuple[str, ...] = TERMS
     reads: tuple[str, ...] = READS
     program: Transformations = Transformations()
     """How applications were compiled in training."""
-
-    def summary(self) -> str:
-        """A line about the rule."""
-        return self.told(f"a launch rule of {len(self.terms)} weights")
-
-
-def read_launch_policy(path: str | Path) -> tuple[LaunchPolicyInfo, Weights]:
-    """Read the policy of a launch rule as :func:`~gpusched_env.agents.policy_file.read_game_policy` does."""
-    return read_game_policy(path, LaunchPolicyInfo, RULE_NOW)
 
 
 CUTOFF_FACTOR: Final = 20.0
@@ -231,7 +224,7 @@ class LearnedLaunches:
             InputError: there is none, or it does not fit.
         """
         self.file = FOLDER / f"{NAME}.npz" if path is None else policy_file(Path(path))
-        self.info, weights = read_launch_policy(self.file)
+        self.info, weights = LaunchPolicyInfo.read(self.file)
         self._weights = weights["value"]
         self._columns = np.zeros(WIDTH, np.float32)
         self.program = self.info.program

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from gpusched_env.agents.training.config import CheckedStruct, Count
 from gpusched_env.agents.training.trainer import GameSettings, GameTraining, RuleTrainer, Trainer
 from gpusched_env.errors import InputError
-from gpusched_env.games.child_launches.agents.rule import read_launch_policy
+from gpusched_env.games.child_launches.agents.rule import LaunchPolicyInfo
 from gpusched_env.games.child_launches.problem import Transformations
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Judge, TrainingRun
+    from gpusched_env.games.child_launches.training import LaunchEvolution, LaunchJudge
 
 
 class LaunchSettings(GameSettings, frozen=True, kw_only=True):
@@ -50,18 +50,10 @@ class LaunchTraining(GameTraining, frozen=True, kw_only=True):
         return valid
 
 
-def _judge(config: LaunchTraining) -> Judge:
-    from gpusched_env.games.child_launches.training import LaunchJudge
+def _parts() -> tuple[type[LaunchJudge], type[LaunchEvolution]]:
+    from gpusched_env.games.child_launches.training import LaunchEvolution, LaunchJudge
 
-    return LaunchJudge(config)
-
-
-def _learn(course: TrainingRun, config: LaunchTraining, state: dict[str, Any] | None) -> int:
-    from gpusched_env.games.child_launches.training import evolve_launches
-
-    return evolve_launches(course, config, state)
+    return LaunchJudge, LaunchEvolution
 
 
-TRAINER: Final[Trainer[LaunchTraining]] = RuleTrainer(
-    config=LaunchTraining, read=read_launch_policy, judging=_judge, learning=_learn
-)
+TRAINER: Final[Trainer[LaunchTraining]] = RuleTrainer(config=LaunchTraining, read=LaunchPolicyInfo.read, parts=_parts)

@@ -23,12 +23,3 @@ LAUNCH_SCHEDULERS: Final = Registered[LaunchScheduler](
     },
 )
 make_launch_scheduler: Final = LAUNCH_SCHEDULERS.make
-
-
-def honest_launch_names(*, hardware: bool = True) -> list[str]:
-    """Schedulers that do not try the application beforehand.
-
-    ``hardware``: also those that need hardware which no GPU of today has.
-    """
-    honest = [name for name in LAUNCH_SCHEDULERS.names() if not LAUNCH_SCHEDULERS.is_clairvoyant(name)]
-    return [name for name in honest if hardware or not getattr(LAUNCH_SCHEDULERS.maker(name), "hardware", False)]

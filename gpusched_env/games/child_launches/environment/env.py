@@ -12,8 +12,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
-from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.envs.single import SIZE, GameEnv, action_number, check_render_mode, columns_picture, reset_option
 from gpusched_env.games.child_launches.device import LaunchDevice
 from gpusched_env.games.child_launches.environment.requests import (
     COLUMNS_NOTE,
@@ -29,9 +28,6 @@ from gpusched_env.games.child_launches.hardware.warp_machine import SPAWN_KEPLER
 from gpusched_env.games.child_launches.problem import LaunchProblem, Transformations, check_program
 from gpusched_env.scheduling.guards import one_thread_at_a_time
 
-SIZE: Final = (240, 480)
-"""Height and width of a picture."""
-BACKGROUND: Final = (255, 255, 255)
 WAITING: Final = (230, 159, 0)
 RUNNING: Final = (0, 114, 178)
 
@@ -66,11 +62,7 @@ def picture(problem: LaunchProblem, device: LaunchDevice) -> NDArray[np.uint8]:
     waiting = _between(children["created_ps"], started, instants)
     running = _between(started, ended, instants)
     scale = (height - 1) / max(1, int((waiting + running).max(initial=0)))
-    rows = np.arange(height)[::-1, None]
-    image = np.full((height, width, 3), BACKGROUND, np.uint8)
-    image[rows < (waiting + running) * scale] = WAITING
-    image[rows < running * scale] = RUNNING
-    return image
+    return columns_picture((((waiting + running) * scale, WAITING), (running * scale, RUNNING)))
 
 
 def _between(begin: NDArray[np.int64], end: NDArray[np.int64], instants: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -103,7 +95,7 @@ class ApplicationEpisode:
     over: bool = False
 
 
-class DynamicParallelismEnv(GameEnv[Singles]):
+class DynamicParallelismEnv(GameEnv[Singles, ApplicationEpisode]):
     """Threads of an application ask whether to launch a child kernel or do the work themselves.
 
     An episode is an application on an input, from its start to its end: level by level of a search, round by round of
@@ -169,7 +161,6 @@ class DynamicParallelismEnv(GameEnv[Singles]):
         self.program = check_program(program)
         self.application = make_application(device)
         self._columns: Singles = np.zeros(WIDTH, np.float32)
-        self._run: ApplicationEpisode | None = None
 
     @one_thread_at_a_time
     def reset(
@@ -187,10 +178,7 @@ class DynamicParallelismEnv(GameEnv[Singles]):
         Raises:
             InputError: unknown options, or no such benchmark.
         """
-        given = dict(options or {})
-        name = check_benchmark(given.pop("benchmark", self.benchmark))
-        if given:
-            raise InputError(f"reset option {next(iter(given))!r}; {did_you_mean(next(iter(given)), ['benchmark'])}")
+        name = check_benchmark(reset_option(options, "benchmark", self.benchmark))
         seed = self._draw_seed(seed)
         written, flat_ps = episode_problem(name, seed, self.machine)
         problem = self.program.applied(written)
@@ -274,8 +262,3 @@ class DynamicParallelismEnv(GameEnv[Singles]):
             "occupancy": float(totals["warp_ps"] / max(1, run.time_ps * gpu.sms * gpu.limits.warps)),
         }
         return {**speedup, "episode_metrics": metrics}
-
-    def _current(self) -> ApplicationEpisode:
-        if self._run is None:
-            raise ResetNeeded("call reset() first")
-        return self._run

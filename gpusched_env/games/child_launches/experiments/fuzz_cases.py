@@ -13,7 +13,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.stored import Counterexample, Share, Stored
+from gpusched_env.experiments.fuzz.stored import Counterexample, GameCase, Share, Stored
 from gpusched_env.games.child_launches.hardware.warp_machine import LaunchCosts, LoopBody, Overflow, WarpMachine
 from gpusched_env.games.child_launches.problem import LaunchProblem
 from gpusched_env.games.child_launches.workload.launches import (
@@ -58,7 +58,7 @@ class HostKernel(Stored, frozen=True, kw_only=True):
     threads: Annotated[tuple[ThreadWork, ...], Meta(min_length=1)]
 
 
-class LaunchCase(Stored, frozen=True, kw_only=True):
+class LaunchCase(GameCase, frozen=True, kw_only=True):
     """One run of an application."""
 
     machine: WarpMachine
@@ -100,10 +100,6 @@ class LaunchCase(Stored, frozen=True, kw_only=True):
         )
         _ = problem.tables, problem.costs
         return problem
-
-    def self_contained(self) -> LaunchCase:
-        """The same case: it names nothing that has to be looked up."""
-        return self
 
 
 def _level(threads: Sequence[ThreadWork]) -> Threads:

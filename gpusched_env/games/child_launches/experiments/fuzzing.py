@@ -13,30 +13,28 @@ from typing import Any, Final
 
 import msgspec
 
-from gpusched_env.errors import DeadlockError, GpuschedError
+from gpusched_env.errors import DeadlockError
 from gpusched_env.experiments.fuzz.compare import DuelComparison, outcome_of
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.run import Fuzzing
 from gpusched_env.experiments.fuzz.stored import (
     DEFAULTED,
-    SECONDS,
     TreeShrinker,
+    leave_out,
     places_in,
     replace_by,
     simpler_numbers,
 )
 from gpusched_env.games.child_launches.device import (
-    LAUNCH,
     NO_LIMIT,
     SERIALISE,
     SPAWN,
-    TOTALS,
     LaunchDevice,
     RequestView,
 )
+from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.experiments.fuzz_cases import LaunchCase, LaunchCounterexample, draw_launches
-from gpusched_env.games.child_launches.experiments.game import new_launch_device
 from gpusched_env.games.child_launches.hardware.warp_machine import FREE
 from gpusched_env.games.child_launches.problem import LaunchProblem
 from gpusched_env.hardware.clock import PS_PER_US
@@ -111,14 +109,9 @@ class _LaunchDuel:
         expected, found = self.devices
         self.comparison.time_us = expected.time_ps / PS_PER_US
         self.comparison.equal("time", "time_ps", expected.time_ps, found.time_ps)
-        self._rows("totals", TOTALS.names or (), expected.totals.reshape(1), found.totals.reshape(1))
+        self.comparison.rows("totals", expected.totals, found.totals)
         if step % 64 == 0:
-            self._rows("launches", LAUNCH.names or (), expected.launches, found.launches)
-
-    def _rows(self, kind: str, names: tuple[str, ...], expected: Any, found: Any) -> None:
-        self.comparison.equal(kind, f"rows of {kind}", len(expected), len(found))
-        for name in names:
-            self.comparison.close(kind, f"{kind}.{name}", expected[name], found[name])
+            self.comparison.rows("launches", expected.launches, found.launches)
 
     def _decide(self, spawns: bool) -> RequestView | None:
         def go(device: LaunchDevice) -> RequestView | None:
@@ -139,28 +132,16 @@ class _LaunchDuel:
         self.comparison.equal("refusal", "a refusal", True, self._both("refusal", call, refused=True) is None)
 
     def _both(self, what: str, call: Callable[[LaunchDevice], Any], *, refused: bool = False) -> RequestView | None:
-        """Do the same on both devices: equal views, or equal errors; gives the trusted one's view."""
-        results = []
-        for device in self.devices:
-            try:
-                results.append(call(device))
-            except Exception as error:
-                results.append(error)
-        expected, found = results
-        errors = [f"{type(r).__name__}: {r}" if isinstance(r, Exception) else "no error" for r in results]
-        name = next((type(r).__name__ for r in results if isinstance(r, Exception)), "")
-        self.comparison.equal(f"error {name}", what, *errors)
-        if isinstance(expected, Exception):
-            if isinstance(expected, DeadlockError):
+        """The same on both devices: equal views, or equal errors; the trusted one's view."""
+        views = self.comparison.both(self.devices, what, call)
+        if isinstance(views, Exception):
+            if isinstance(views, DeadlockError):
                 self.outcome.features.add("deadlock")
-            elif not isinstance(expected, GpuschedError):
-                # Both fail alike, but no device should.
-                self.comparison.differ(f"error {name}", what, "no error", errors[1])
             return None
         if refused:
             self.comparison.differ("refusal", what, "an error", "none")
-        self._views(expected, found)
-        view: RequestView | None = expected
+        self._views(*views)
+        view: RequestView | None = views[0]
         return view
 
     def _views(self, expected: RequestView | None, found: RequestView | None) -> None:
@@ -239,40 +220,31 @@ def _record(device: LaunchDevice) -> dict[str, Any]:
     return {"time_ps": device.time_ps, **columns}
 
 
-ROUNDS = 5
-LISTS = r"kernels|kernels/.*/(threads|requests)"
-OPTIONS = r"threshold|queue_of|parents|held_until|aggregated|misused|seed|before|snapshot|fresh"
-NUMBERS = (
-    r"kernels/(?!.*(block|items)).*|kernels/.*items|threshold|spawned|snapshot|seed|before|machine/gpu/sms"
-    r"|machine/(?!gpu).*|body/.*"
-)
+THREADS = r"kernels|kernels/.*/(threads|requests)"
 FREE_LAUNCHES: dict[str, Any] = msgspec.to_builtins(FREE)
 
 
 class LaunchShrinker(TreeShrinker[LaunchCase]):
     """A greedy shrinker, as that of the other devices."""
 
-    def __init__(
-        self, case: LaunchCase, device: MakeLaunchDevice, against: MakeLaunchDevice, *, seconds: float = SECONDS
-    ) -> None:
-        super().__init__(case, lambda tried: play_launches(tried, device, against).difference, seconds=seconds)
+    OPTIONS = r"threshold|queue_of|parents|held_until|aggregated|misused|seed|before|snapshot|fresh"
+    NUMBERS = (
+        r"kernels/(?!.*(block|items)).*|kernels/.*items|threshold|spawned|snapshot|seed|before|machine/gpu/sms"
+        r"|machine/(?!gpu).*|body/.*"
+    )
 
-    def _simplify_all(self) -> None:
-        for _ in range(ROUNDS):
-            before = self._tree
-            self._first(("spawned",), lambda _: [1.0, 0.0])
-            self._everywhere(OPTIONS, lambda _: [DEFAULTED])
-            self._first(("machine", "launches"), lambda own: [FREE_LAUNCHES, own | {"pool": None}])
-            for name, value in FREE_LAUNCHES.items():
-                self._first(("machine", "launches", name), functools.partial(replace_by, value))
-            # Requests of equal threads in place of those with threads of their own.
-            self._everywhere(r"kernels/.*/threads", lambda own: [] if own is None else [DEFAULTED])
-            for path in places_in(self._tree, LISTS):
-                if isinstance(self._value(path), list):
-                    self._shorten(path)
-            self._everywhere(NUMBERS, simpler_numbers)
-            if self._tree == before:
-                break
+    def _simplify_once(self) -> None:
+        self._first(("spawned",), lambda _: [1.0, 0.0])
+        self._everywhere(self.OPTIONS, leave_out)
+        self._first(("machine", "launches"), lambda own: [FREE_LAUNCHES, own | {"pool": None}])
+        for name, value in FREE_LAUNCHES.items():
+            self._first(("machine", "launches", name), functools.partial(replace_by, value))
+        # Requests of equal threads in place of those with threads of their own.
+        self._everywhere(r"kernels/.*/threads", lambda own: [] if own is None else [DEFAULTED])
+        for path in places_in(self._tree, THREADS):
+            if isinstance(self._value(path), list):
+                self._shorten(path)
+        self._everywhere(self.NUMBERS, simpler_numbers)
 
 
-CHILD_LAUNCHES: Final = Fuzzing(new_launch_device, draw_launches, play_launches, LaunchShrinker, LaunchCounterexample)
+CHILD_LAUNCHES: Final = Fuzzing(make_launch_device, draw_launches, play_launches, LaunchShrinker, LaunchCounterexample)

@@ -8,29 +8,21 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.display.words import time_text
-from gpusched_env.experiments.games.game import Game, GameValidation, TunedField
+from gpusched_env.experiments.games.game import Game, TunedField
 from gpusched_env.experiments.games.own import DEVICE, NamedSchedulers, OwnGame
-from gpusched_env.experiments.lib.names import device_from
-from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.experiments.pictures import uncover
+from gpusched_env.experiments.pictures import GameFilm
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.games.child_launches.agents.rule import NAME, LearnedLaunches
 from gpusched_env.games.child_launches.agents.trainer import LaunchTraining
 from gpusched_env.games.child_launches.baselines.registry import (
     LAUNCH_SCHEDULERS,
-    honest_launch_names,
-    make_launch_scheduler,
 )
-from gpusched_env.games.child_launches.device import LaunchDevice
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
 from gpusched_env.games.child_launches.environment.requests import RANDOM, flat_ps
 from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
@@ -40,22 +32,10 @@ from gpusched_env.games.child_launches.workload.suite import BENCHMARKS, benchma
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
-    from gpusched_env.games.child_launches.training import Application
 
 
 NAMED: Final = NamedSchedulers[LaunchScheduler](NAME, LAUNCH_SCHEDULERS, LearnedLaunches)
 new_launch_scheduler: Final = NAMED.new
-
-
-def new_launch_device(source: str | Callable[[], LaunchDevice]) -> LaunchDevice:
-    """A device from its name or factory.
-
-    Raises:
-        InputError: no device of that name.
-    """
-    from gpusched_env.games.child_launches.devices import make_launch_device
-
-    return device_from(source, make_launch_device)
 
 
 def speedups(costs: Mapping[str, NDArray[np.float64]], resamples: int = 2000) -> dict[str, tuple[float, float, float]]:
@@ -100,15 +80,11 @@ def _problem(name: str, seed: int) -> tuple[LaunchProblem, int]:
     return problem, flat_ps(problem)
 
 
-def shoot(path: Path) -> None:
-    """Play an application whose threads launch kernels, and uncover the picture of it from left to right."""
-    env = gym.make("gpusched_env:gpusched/DynamicParallelism-v0", render_mode="rgb_array")
-    _, info = env.reset(seed=1)
-    over = False
-    while not over:
-        _, _, over, _, info = env.step(int(info["action_mask"][1]))
-    title = "Kernels that threads launched: on SMs (blue), waiting (orange)"
-    uncover(env.render(), title, time_text(info["time_us"]), path)
+FILM: Final = GameFilm(
+    env="DynamicParallelism-v0",
+    choose=lambda _, info: int(info["action_mask"][1]),
+    title="Kernels that threads launched: on SMs (blue), waiting (orange)",
+)
 
 
 PLAY: Final = (
@@ -144,25 +120,15 @@ class ChildLaunches(OwnGame):
         return {NAME: [speedup_text(ranking.costs(NAME, DEVICE))]}
 
     def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
-        """The search for options on the first random applications no larger than those that agents are trained on."""
-        from gpusched_env.games.child_launches.training import applications
+        """On the first random applications that are no larger than those that agents are trained on."""
+        from gpusched_env.games.child_launches.training import applications, seeds_of
 
-        found = applications(itertools.count(first_seed), seeds, LaunchTraining())
-        return self.tuned_on(schedulers, [int(problem.name.rpartition("-")[2]) for problem, _ in found])
+        return self.tuned_on(schedulers, seeds_of(applications(itertools.count(first_seed), seeds, LaunchTraining())))
 
-    def baselines(self, config: Any) -> list[str]:
-        return honest_launch_names(hardware=False)
+    def validation_seeds(self, config: LaunchTraining) -> list[int]:
+        from gpusched_env.games.child_launches.training import seeds_of, validation_applications
 
-    def validation(self, config: LaunchTraining) -> GameValidation:
-        from gpusched_env.games.child_launches.training import validation_applications
-
-        found = validation_applications(config)
-        return GameValidation(
-            seeds=list(range(len(found))),
-            problems=[problem.name for problem, _ in found],
-            episodes=len(found),
-            costs=lambda names, on_progress: _costs(found, names, on_progress),
-        )
+        return seeds_of(validation_applications(config))
 
     @property
     def fuzzing(self) -> Fuzzing:
@@ -172,19 +138,3 @@ class ChildLaunches(OwnGame):
 
 
 GAME: Final[Game] = ChildLaunches()
-
-
-def _costs(applications: Sequence[Application], schedulers: list[str], on_progress: Progress) -> dict[str, list[float]]:
-    """The costs of schedulers, one after the other."""
-    from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
-    from gpusched_env.games.child_launches.scheduler import run_application
-
-    costs: dict[str, list[float]] = {name: [] for name in schedulers}
-    total, done = len(schedulers) * len(applications), 0
-    for name in schedulers:
-        for problem, flat in applications:
-            run = run_application(make_launch_scheduler(name), problem, CompiledWarpDevice())
-            costs[name].append(run.time_ps / flat)
-            done += 1
-            on_progress(done, done / total)
-    return costs

@@ -26,7 +26,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.policy_file import GamePolicyInfo, RuleNow, Weights, read_game_policy
+from gpusched_env.agents.policy_file import GamePolicyInfo, Weights
 from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.compiling import cached, procedure
@@ -207,27 +207,19 @@ def gpu_to_empty(fleet: Any, rates: Any, weights: Any, row: Any) -> int:
     return WAITS
 
 
-TERMS: Final = (*(term.name for term in PlaceTerm), *(f"MOVE_{term.name}" for term in MoveTerm))
-RULE_NOW: Final = RuleNow("fleet rule", TERMS, SHAPES, FleetFeature.__members__)
-
-
 class FleetPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a fleet rule is, and where it comes from."""
+
+    RULE = "fleet rule"
+    TERMS = (*(term.name for term in PlaceTerm), *(f"MOVE_{term.name}" for term in MoveTerm))
+    SHAPES = SHAPES
+    COLUMNS = FleetFeature.__members__
 
     format: Literal["gpusched-fleet-rule"] = "gpusched-fleet-rule"
     terms: tuple[str, ...] = TERMS
     reads: tuple[str, ...] = READS
     control: str = CONTROL
     """Control of each GPU."""
-
-    def summary(self) -> str:
-        """A line about the rule."""
-        return self.told(f"a fleet rule of {len(self.terms)} terms")
-
-
-def read_fleet_policy(path: str | Path) -> tuple[FleetPolicyInfo, Weights]:
-    """Read the policy of a fleet rule as :func:`~gpusched_env.agents.policy_file.read_game_policy` does."""
-    return read_game_policy(path, FleetPolicyInfo, RULE_NOW)
 
 
 @cached(nogil=True)
@@ -333,7 +325,7 @@ class LearnedFleet(ConsolidatingDispatcher):
             InputError: there is none, or it does not fit.
         """
         self.file = FOLDER / f"{NAME}.npz" if path is None else policy_file(Path(path))
-        self.info, weights = read_fleet_policy(self.file)
+        self.info, weights = FleetPolicyInfo.read(self.file)
         self.control, self.weights, self.moves = self.info.control, weights_in_a_row(weights), moves
         self._rates = shipped_rates(rates)
         self._row = np.zeros(WIDTH, np.float32)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 
 from gpusched_env.agents.training.config import CheckedStruct, Count
 from gpusched_env.agents.training.trainer import GameSettings, GameTraining, RuleTrainer, Trainer
-from gpusched_env.games.fleet.agents.rule import read_fleet_policy
+from gpusched_env.games.fleet.agents.rule import FleetPolicyInfo
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Judge, TrainingRun
+    from gpusched_env.games.fleet.training import FleetEvolution, FleetJudge
 
 
 class FleetSettings(GameSettings, frozen=True, kw_only=True):
@@ -35,20 +35,10 @@ class FleetTraining(GameTraining, frozen=True, kw_only=True):
     checkpoint_every: Count = 3_000_000
 
 
-def _judge(config: FleetTraining) -> Judge:
-    from gpusched_env.games.fleet.training import FleetJudge
+def _parts() -> tuple[type[FleetJudge], type[FleetEvolution]]:
+    from gpusched_env.games.fleet.training import FleetEvolution, FleetJudge
 
-    return FleetJudge(config)
-
-
-def _learn(course: TrainingRun, config: FleetTraining, state: dict[str, Any] | None) -> int:
-    from gpusched_env.games.fleet.training import FleetEvolution
-
-    evolution = FleetEvolution(course, config, state)
-    evolution.run()
-    return evolution.timesteps
+    return FleetJudge, FleetEvolution
 
 
-TRAINER: Final[Trainer[FleetTraining]] = RuleTrainer(
-    config=FleetTraining, read=read_fleet_policy, judging=_judge, learning=_learn
-)
+TRAINER: Final[Trainer[FleetTraining]] = RuleTrainer(config=FleetTraining, read=FleetPolicyInfo.read, parts=_parts)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
+from gpusched_env.envs.single import SIZE, GameEnv, action_number, check_render_mode, columns_picture, reset_option
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.fleet.co_location import NOW
 from gpusched_env.games.fleet.device import Fleet, FleetRun, FleetView, Place
@@ -35,9 +35,6 @@ from gpusched_env.games.fleet.stepping.compiled import advance_compiled
 from gpusched_env.games.fleet.windows import advance
 from gpusched_env.scheduling.guards import one_thread_at_a_time
 
-SIZE: Final = (240, 480)
-"""Height and width of a picture."""
-BACKGROUND: Final = (255, 255, 255)
 JOBS: Final = (200, 200, 200)
 GPUS: Final = (0, 114, 178)
 WAITING: Final = (230, 159, 0)
@@ -64,19 +61,15 @@ def text(fleet: Fleet, counts: Counts) -> str:
 def picture(problem: FleetProblem, counts: Counts) -> NDArray[np.uint8]:
     """The day so far, from left to right, uint8 of shape ``(*SIZE, 3)``: blue the GPUs in use, grey behind them the
     jobs on them, orange on top of these those that wait. The height is the most jobs at any time."""
-    height, width = SIZE
-    image = np.full((height, width, 3), BACKGROUND, np.uint8)
     if not counts:
-        return image
+        return columns_picture(())
+    height, width = SIZE
     reports = -(-problem.horizon_us // problem.report_us)
     used, running, waiting = np.array(counts).T
     at = np.arange(width) * reports // width
     scale = (height - 1) / max(1, int((running + waiting).max()))
-    rows = np.arange(height)[::-1, None]
-    for tops, colour in ((running + waiting, WAITING), (running, JOBS), (used, GPUS)):
-        columns = np.where(at < len(counts), tops[np.minimum(at, len(counts) - 1)] * scale, 0.0)
-        image[rows < columns] = colour
-    return image
+    tops = np.stack((running + waiting, running, used))[:, np.minimum(at, len(counts) - 1)] * scale
+    return columns_picture(zip(np.where(at < len(counts), tops, 0.0), (WAITING, JOBS, GPUS), strict=True))
 
 
 RenderMode = Literal["rgb_array", "ansi"]
@@ -136,7 +129,7 @@ class FleetDayUnderWay:
         return FleetRun(self.problem, self.fleet.state, self.fleet.log, *counts)
 
 
-class FleetEnv(GameEnv[Rows]):
+class FleetEnv(GameEnv[Rows, FleetDayUnderWay]):
     """Jobs come to a fleet of GPUs; each is put beside others, on an empty GPU, or waits.
 
     An episode is a day. Every minute GPUs report, and each job that waits is decided on, in order of arrival: training
@@ -199,7 +192,6 @@ class FleetEnv(GameEnv[Rows]):
         self.problem, self.control, self.device = problem, control, device
         self._rows: Rows = np.zeros((CANDIDATES + 1, WIDTH), np.float32)
         self._gpus = np.full(CANDIDATES + 1, WAITS)
-        self._run: FleetDayUnderWay | None = None
 
     @one_thread_at_a_time
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Rows, dict[str, Any]]:
@@ -215,10 +207,7 @@ class FleetEnv(GameEnv[Rows]):
         Raises:
             InputError: unknown options, or no such problem or control.
         """
-        given = dict(options or {})
-        name = given.pop("problem", self.problem)
-        if given:
-            raise InputError(f"reset option {next(iter(given))!r}; {did_you_mean(next(iter(given)), ['problem'])}")
+        name = reset_option(options, "problem", self.problem)
         seed = self._draw_seed(seed)
         problem = fleet_problem(name, seed)
         fleet = Fleet(problem, self.control, advance_compiled if self.device == "compiled" else advance)
@@ -303,8 +292,3 @@ class FleetEnv(GameEnv[Rows]):
             "energy_j": found.energy_j,
         }
         return {"episode_metrics": metrics}
-
-    def _current(self) -> FleetDayUnderWay:
-        if self._run is None:
-            raise ResetNeeded("call reset() first")
-        return self._run

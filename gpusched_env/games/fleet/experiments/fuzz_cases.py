@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Meta
 
 from gpusched_env.experiments.fuzz.dice import Dice
-from gpusched_env.experiments.fuzz.stored import Counterexample, Share, Stored
+from gpusched_env.experiments.fuzz.stored import Counterexample, GameCase, Share, Stored
 from gpusched_env.games.fleet.co_location import CONTROLS, RateModel
 from gpusched_env.games.fleet.problem import CLIENTS, FleetProblem, GpuKind
 from gpusched_env.games.fleet.windows import PackingRule
@@ -48,7 +48,7 @@ class FleetJob(Stored, frozen=True, kw_only=True):
     """Name of the program that it runs, where GPUs are simulated block by block."""
 
 
-class FleetCase(Stored, frozen=True, kw_only=True):
+class FleetCase(GameCase, frozen=True, kw_only=True):
     """One run of a fleet."""
 
     kinds: Annotated[tuple[GpusOfAKind, ...], Meta(min_length=1)]
@@ -90,10 +90,6 @@ class FleetCase(Stored, frozen=True, kw_only=True):
         times = {"report_us": self.report_us, "restart_us": self.restart_us}
         programs = tuple(job.program for job in jobs) if self.scheduler else ()
         return FleetProblem("fuzz", np.array(rows, JOB), kinds, self.rates, horizon_us, programs=programs, **times)
-
-    def self_contained(self) -> FleetCase:
-        """The same case: it names nothing that has to be looked up."""
-        return self
 
 
 class FleetCounterexample(Counterexample, frozen=True, kw_only=True):

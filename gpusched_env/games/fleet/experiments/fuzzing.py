@@ -11,18 +11,18 @@ Devices are the compiled fleet, plain Python, and shards.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.errors import GpuschedError, InputError, did_you_mean
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.fuzz.compare import DuelComparison, outcome_of
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.run import Fuzzing
-from gpusched_env.experiments.fuzz.stored import DEFAULTED, SECONDS, TreeShrinker, simpler_numbers
-from gpusched_env.experiments.lib.names import device_from
+from gpusched_env.experiments.fuzz.stored import TreeShrinker
+from gpusched_env.games.fleet.baselines.packing import Packing
 from gpusched_env.games.fleet.device import (
     WAIT,
     Command,
@@ -37,7 +37,7 @@ from gpusched_env.games.fleet.device import (
 from gpusched_env.games.fleet.environment.encoding import CANDIDATES, WIDTH, encode, encode_compiled
 from gpusched_env.games.fleet.experiments.fuzz_cases import FleetCase, FleetCounterexample, draw_fleet
 from gpusched_env.games.fleet.experiments.levels import BlockLevel, run_in_shards
-from gpusched_env.games.fleet.problem import CLIENTS, FINISHED, WAITS, FleetProblem, FleetState, GpuKind
+from gpusched_env.games.fleet.problem import CLIENTS, FINISHED, WAITS, FleetProblem, FleetState
 from gpusched_env.games.fleet.stepping.compiled import advance_compiled
 from gpusched_env.games.fleet.windows import PackingRule, advance
 
@@ -105,17 +105,12 @@ class ShardedFleet(CompiledFleet):
 DEVICES: Final = {"reference": PlainFleet, "compiled": CompiledFleet, "shards": ShardedFleet}
 
 
-def new_fleet_device(source: str | Callable[[], Any]) -> CompiledFleet:
-    """A device from its name or factory.
+def make_fleet(name: str) -> CompiledFleet:
+    """A new one of :data:`DEVICES`.
 
     Raises:
-        InputError: no device of that name.
+        InputError: no such device.
     """
-    device: CompiledFleet = device_from(source, _shipped)
-    return device
-
-
-def _shipped(name: str) -> CompiledFleet:
     if name not in DEVICES:
         raise InputError(f"unknown device {name!r} of fleets; {did_you_mean(name, DEVICES)}")
     return DEVICES[name]()
@@ -134,23 +129,6 @@ def play_fleet(case: FleetCase, device: MakeFleet, against: MakeFleet) -> Outcom
         InputError: the case is not a valid problem.
     """
     return outcome_of(_FleetDuel(case, device, against))
-
-
-class PackingDispatcher:
-    """A dispatcher of a packing rule."""
-
-    def __init__(self, control: str, rule: PackingRule) -> None:
-        self.control, self.rule = control, rule
-
-    def reset(self, kinds: tuple[GpuKind, ...]) -> None:
-        """Begin a fleet; there is nothing to remember."""
-
-    def decide(self, view: FleetView) -> Command:
-        """Place the job that has waited longest."""
-        for job in view.waiting[:1].tolist():
-            gpu = view.choose(job, self.rule)
-            return WAIT if gpu == WAITS else Place(job, gpu)
-        return WAIT
 
 
 class _FleetDuel:
@@ -172,18 +150,18 @@ class _FleetDuel:
         if self.case.rule is not None:
             self._follow(self.case.rule)
             return
-        views = self._both("reset", lambda device: device.reset(self.problem, self.case.control))
+        views = self._views("reset", lambda device: device.reset(self.problem, self.case.control))
         while views is not None:
             self._compare()
             self._command(views[0])
-            views = self._both("advance", lambda device: device.advance())
+            views = self._views("advance", lambda device: device.advance())
         self._compare()
         self._count(self.devices[0].fleet.state)
 
     def _follow(self, rule: PackingRule) -> None:
-        expected, found = (
-            device.run(PackingDispatcher(self.case.control, rule), self.problem) for device in self.devices
-        )
+        dispatcher = Packing()
+        dispatcher.control, dispatcher.rule = self.case.control, rule
+        expected, found = (device.run(dispatcher, self.problem) for device in self.devices)
         for name in ("used", "running", "waiting"):
             self.comparison.close("counts", name, getattr(expected, name), getattr(found, name))
         for name in OF_RULES:
@@ -222,23 +200,21 @@ class _FleetDuel:
 
     def _give(self, command: Command) -> None:
         self.comparison.step += 1
-        if self._both(repr(command), lambda device: device.apply(command)) is None:
+        if self._views(repr(command), lambda device: device.apply(command)) is None:
             self.outcome.features.add("refusals")
         else:
             self.outcome.counts[type(command).__name__] += 1
 
-    def _both(self, what: str, call: Callable[[CompiledFleet], FleetView | None]) -> tuple[FleetView, FleetView] | None:
-        """Do the same on both devices: views or their end, or equal errors."""
-        results: list[Any] = []
-        for device in self.devices:
-            try:
-                results.append(call(device))
-            except GpuschedError as error:
-                results.append(error)
-        expected, found = results
-        self.comparison.equal("error", what, *(f"{r}" if isinstance(r, Exception) else "no error" for r in results))
+    def _views(
+        self, what: str, call: Callable[[CompiledFleet], FleetView | None]
+    ) -> tuple[FleetView, FleetView] | None:
+        """The same on both devices; ``None``: the end, or an error."""
+        views = self.comparison.both(self.devices, what, call)
+        if isinstance(views, Exception):
+            return None
+        expected, found = views
         self.comparison.equal("end", what, expected is None, found is None)
-        return None if expected is None or isinstance(expected, Exception) else (expected, found)
+        return None if expected is None else views
 
     def _compare(self) -> None:
         expected, found = (device.fleet for device in self.devices)
@@ -300,26 +276,12 @@ def _contents(case: FleetCase) -> set[str]:
     return {name for name, present in there.items() if present}
 
 
-ROUNDS = 5
-OPTIONS = r"jobs/\d+/(?!arrival).*|kinds/\d+/.*|restart_us|rule|placed|moved|misused|seed|control|scheduler"
-NUMBERS = r"jobs/.*|kinds/.*|rates/.*|reports|report_us|restart_us|placed|moved|misused|seed"
-
-
 class FleetShrinker(TreeShrinker[FleetCase]):
     """A greedy shrinker, as that of the other devices."""
 
-    def __init__(self, case: FleetCase, device: MakeFleet, against: MakeFleet, *, seconds: float = SECONDS) -> None:
-        super().__init__(case, lambda tried: play_fleet(tried, device, against).difference, seconds=seconds)
-
-    def _simplify_all(self) -> None:
-        for _ in range(ROUNDS):
-            before = self._tree
-            self._shorten(("jobs",))
-            self._shorten(("kinds",))
-            self._everywhere(OPTIONS, lambda _: [DEFAULTED])
-            self._everywhere(NUMBERS, simpler_numbers)
-            if self._tree == before:
-                break
+    LISTS = ("jobs", "kinds")
+    OPTIONS = r"jobs/\d+/(?!arrival).*|kinds/\d+/.*|restart_us|rule|placed|moved|misused|seed|control|scheduler"
+    NUMBERS = r"jobs/.*|kinds/.*|rates/.*|reports|report_us|restart_us|placed|moved|misused|seed"
 
 
-FLEETS: Final = Fuzzing(new_fleet_device, draw_fleet, play_fleet, FleetShrinker, FleetCounterexample)
+FLEETS: Final = Fuzzing(make_fleet, draw_fleet, play_fleet, FleetShrinker, FleetCounterexample)

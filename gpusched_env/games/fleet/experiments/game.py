@@ -9,17 +9,14 @@ from __future__ import annotations
 import functools
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.experiments.games.game import Game, GameValidation
+from gpusched_env.experiments.games.game import Game
 from gpusched_env.experiments.games.own import NamedSchedulers, OwnGame
-from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.experiments.pictures import uncover
+from gpusched_env.experiments.pictures import GameFilm
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.games.fleet.agents.rule import (
     HALF,
@@ -33,7 +30,7 @@ from gpusched_env.games.fleet.agents.rule import (
 )
 from gpusched_env.games.fleet.agents.trainer import FleetTraining
 from gpusched_env.games.fleet.baselines.predicted_fit import PredictedFit
-from gpusched_env.games.fleet.baselines.registry import DISPATCHERS, make_dispatcher
+from gpusched_env.games.fleet.baselines.registry import DISPATCHERS
 from gpusched_env.games.fleet.device import FleetDispatcher, FleetRun, run_fleet
 from gpusched_env.games.fleet.environment.encoding import FleetFeature
 from gpusched_env.games.fleet.environment.problems import DAYS, RANDOM, fleet_cost, fleet_problem
@@ -77,17 +74,19 @@ def _problem(name: str, seed: int) -> FleetProblem:
     return fleet_problem(name, seed)
 
 
-def shoot(path: Path) -> None:
-    """Play a day of a fleet, where each job goes to the fullest GPU on which it disturbs nobody."""
-    env = gym.make("gpusched_env:gpusched/Fleet-v0", problem="burst", render_mode="rgb_array")
-    observation, info = env.reset(seed=1)
-    over = False
-    while not over:
-        undisturbed = (observation[:, FleetFeature.PRESENT] == 1) & (observation[:, FleetFeature.DISTURBS] == 0)
-        action = int(np.argmax(undisturbed)) if undisturbed.any() else len(observation)
-        observation, _, over, _, info = env.step(action)
-    title = "A day of a fleet: jobs (grey), GPUs that they share (blue)"
-    uncover(env.render(), title, f"{info['time_us'] / 3.6e9:.0f} h", path)
+def _fullest_undisturbed(observation: NDArray[np.float32], _: object) -> int:
+    """The action for the fullest GPU on which a job disturbs nobody; without one it waits."""
+    undisturbed = (observation[:, FleetFeature.PRESENT] == 1) & (observation[:, FleetFeature.DISTURBS] == 0)
+    return int(np.argmax(undisturbed)) if undisturbed.any() else len(observation)
+
+
+FILM: Final = GameFilm(
+    env="Fleet-v0",
+    options={"problem": "burst"},
+    choose=_fullest_undisturbed,
+    title="A day of a fleet: jobs (grey), GPUs that they share (blue)",
+    clock=lambda us: f"{us / 3.6e9:.0f} h",
+)
 
 
 PLAY: Final = (
@@ -123,20 +122,6 @@ class Fleets(OwnGame):
             ]
         }
 
-    def baselines(self, config: Any) -> list[str]:
-        return DISPATCHERS.names()
-
-    def validation(self, config: FleetTraining) -> GameValidation:
-        from gpusched_env.games.fleet.training import validation_days
-
-        seeds = validation_days(config)
-        return GameValidation(
-            seeds=seeds,
-            problems=[RANDOM],
-            episodes=len(seeds),
-            costs=lambda names, on_progress: _costs(seeds, names, on_progress),
-        )
-
     @property
     def fuzzing(self) -> Fuzzing:
         from gpusched_env.games.fleet.experiments.fuzzing import FLEETS
@@ -145,15 +130,3 @@ class Fleets(OwnGame):
 
 
 GAME: Final[Game] = Fleets()
-
-
-def _costs(seeds: Sequence[int], dispatchers: list[str], on_progress: Progress) -> dict[str, list[float]]:
-    """The costs of dispatchers, one after the other."""
-    costs: dict[str, list[float]] = {name: [] for name in dispatchers}
-    total, done = len(dispatchers) * len(seeds), 0
-    for name in dispatchers:
-        for seed in seeds:
-            costs[name].append(fleet_cost(run_day(make_dispatcher(name), fleet_problem(RANDOM, seed))))
-            done += 1
-            on_progress(done, done / total)
-    return costs

@@ -20,7 +20,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.agents.policy_file import GamePolicyInfo, RuleNow, Weights, read_game_policy
+from gpusched_env.agents.policy_file import GamePolicyInfo
 from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.games.task_queues.device import TaskKnowledge, TaskView, view_before
@@ -127,25 +127,17 @@ def choose(value: NDArray[np.float32], columns: NDArray[np.float32]) -> int:
     return int(values.argmax())
 
 
-TERMS: Final = (*(term.name for term in GraphTerm), *(f"FORM_{term.name}" for term in TaskFormTerm))
-RULE_NOW: Final = RuleNow("rule of forms", TERMS, SHAPES, TaskFeature.__members__)
-
-
 class FormPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a rule of forms is, and where it comes from."""
+
+    RULE = "rule of forms"
+    TERMS = (*(term.name for term in GraphTerm), *(f"FORM_{term.name}" for term in TaskFormTerm))
+    SHAPES = SHAPES
+    COLUMNS = TaskFeature.__members__
 
     format: Literal["gpusched-form-rule"] = "gpusched-form-rule"
     terms: tuple[str, ...] = TERMS
     reads: tuple[str, ...] = READS
-
-    def summary(self) -> str:
-        """A line about the rule."""
-        return self.told(f"a rule of forms of {len(self.terms)} terms")
-
-
-def read_form_policy(path: str | Path) -> tuple[FormPolicyInfo, Weights]:
-    """Read the policy of a rule of forms as :func:`~gpusched_env.agents.policy_file.read_game_policy` does."""
-    return read_game_policy(path, FormPolicyInfo, RULE_NOW)
 
 
 NAME: Final = "TaskQueue"
@@ -186,7 +178,7 @@ class LearnedForms(FormsByRule):
             InputError: there is none, or it does not fit.
         """
         self.file = FOLDER / f"{NAME}.npz" if path is None else policy_file(Path(path))
-        self.info, weights = read_form_policy(self.file)
+        self.info, weights = FormPolicyInfo.read(self.file)
         super().__init__(weights["value"])
 
     def describe(self) -> str:

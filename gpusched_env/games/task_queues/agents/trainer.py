@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from gpusched_env.agents.training.config import CheckedStruct, Count, Positive
 from gpusched_env.agents.training.trainer import GameTraining, RuleTrainer, Trainer
-from gpusched_env.games.task_queues.agents.rule import read_form_policy
+from gpusched_env.games.task_queues.agents.rule import FormPolicyInfo
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import Judge, TrainingRun
+    from gpusched_env.games.task_queues.training import FormJudge, FormLearner
 
 
 class FormSettings(CheckedStruct, frozen=True, kw_only=True):
@@ -41,18 +41,10 @@ class FormTraining(GameTraining, frozen=True, kw_only=True):
     checkpoint_every: Count = 2_400
 
 
-def _judge(config: FormTraining) -> Judge:
-    from gpusched_env.games.task_queues.training import FormJudge
+def _parts() -> tuple[type[FormJudge], type[FormLearner]]:
+    from gpusched_env.games.task_queues.training import FormJudge, FormLearner
 
-    return FormJudge(config)
-
-
-def _learn(course: TrainingRun, config: FormTraining, state: dict[str, Any] | None) -> int:
-    from gpusched_env.games.task_queues.training import learn_forms
-
-    return learn_forms(course, config, state)
+    return FormJudge, FormLearner
 
 
-TRAINER: Final[Trainer[FormTraining]] = RuleTrainer(
-    config=FormTraining, read=read_form_policy, judging=_judge, learning=_learn
-)
+TRAINER: Final[Trainer[FormTraining]] = RuleTrainer(config=FormTraining, read=FormPolicyInfo.read, parts=_parts)

@@ -32,9 +32,3 @@ TASK_SCHEDULERS: Final = Registered[TaskScheduler](
         "offline-best": OfflineBest,
     },
 )
-make_task_scheduler: Final = TASK_SCHEDULERS.make
-
-
-def honest_task_names() -> list[str]:
-    """Schedulers that do not try the application beforehand."""
-    return [name for name in TASK_SCHEDULERS.names() if not TASK_SCHEDULERS.is_clairvoyant(name)]

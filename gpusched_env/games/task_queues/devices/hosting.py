@@ -46,14 +46,11 @@ class HostedForms(OneThread, ABC):
     @abstractmethod
     def _go_on(self, number: int) -> None: ...
 
-    def _check(self, problem: TaskProblem, form: Form) -> None:
-        check_form(problem, form)
-
     @one_thread_at_a_time
     def change(self, form: Form) -> None:
         if self.finished:
             raise InputError("change: the application has finished")
-        self._check(self.problem, form)
+        check_form(self.problem, form)
         self._next_form = form
 
     def _start_form(self, form: Form, at_ps: int) -> None:
@@ -153,10 +150,6 @@ class HostedForms(OneThread, ABC):
         """Maybe nothing runs, and nothing is on the way: then a bulk-synchronous form goes on to the next level."""
         if not self._sums["flying"] and all(host.rests for host in self._hosts):
             self._all_read(self.now_ps + self.machine.sync_ps + self.machine.copy_ps)
-
-    def _kernel_over(self, host: TaskHost) -> None:
-        host.ended += 1
-        self._all_arrived()
 
     def _all_arrived(self) -> None:
         """A kernel has ended, or nothing is on the way any more."""

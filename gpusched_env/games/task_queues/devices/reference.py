@@ -20,7 +20,16 @@ from gpusched_env.games.task_queues.applications import (
     visit,
     write_colour,
 )
-from gpusched_env.games.task_queues.device import FOREVER, LOG, QUEUE, TOTALS, Event, overflow_text, vote_text
+from gpusched_env.games.task_queues.device import (
+    FOREVER,
+    LOG,
+    QUEUE,
+    TOTALS,
+    Event,
+    check_form,
+    overflow_text,
+    vote_text,
+)
 from gpusched_env.games.task_queues.devices.hosting import DirectedLink, LinkedForms, Sent
 from gpusched_env.games.task_queues.devices.parts import (
     Round,
@@ -48,7 +57,7 @@ class ReferenceTaskDevice(LinkedForms):
 
     @one_thread_at_a_time
     def begin(self, problem: TaskProblem, form: Form) -> None:
-        self._check(problem, form)
+        check_form(problem, form)
         self.problem, self.machine = problem, problem.machine
         self.data = problem.data()
         gpus = range(problem.gpus)
@@ -192,7 +201,8 @@ class ReferenceTaskDevice(LinkedForms):
         kernel.running -= 1
         host.free.append(worker.number)
         if kernel.over:
-            self._kernel_over(host)
+            host.ended += 1
+            self._all_arrived()
         self._dispatch(host)
 
     # ---- steps -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from gpusched_env.envs.features import FLAG, SHARE, Feature
-from gpusched_env.envs.single import GameEnv, action_number, check_render_mode
+from gpusched_env.envs.single import SIZE, GameEnv, action_number, check_render_mode, columns_picture, reset_option
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.task_queues.device import TaskKnowledge, TaskView, knowledge_of
 from gpusched_env.games.task_queues.devices import make_task_device
@@ -82,9 +82,6 @@ def encode(view: TaskView, knowledge: TaskKnowledge) -> NDArray[np.float32]:
     return np.array(values, np.float32)
 
 
-SIZE: Final = (240, 480)
-"""Height and width of a picture."""
-BACKGROUND: Final = (255, 255, 255)
 QUEUED: Final = (230, 159, 0)
 BUSY: Final = (0, 114, 178)
 
@@ -107,17 +104,14 @@ def picture(history: Sequence[tuple[float, int, int]]) -> NDArray[np.uint8]:
     Args:
         history: of each step, the time, queued tasks and busy workers.
     """
-    height, width = SIZE
-    image = np.full((height, width, 3), BACKGROUND, np.uint8)
     if not history:
-        return image
+        return columns_picture(())
+    height, width = SIZE
     times, *counts = np.array(history, float).T
     step = np.minimum(np.searchsorted(times, np.linspace(0.0, times[-1], width)), len(times) - 1)
     half = height // 2
-    rows = np.arange(half)[::-1, None]
-    for top, colour, count in ((0, QUEUED, counts[0]), (half, BUSY, counts[1])):
-        image[top : top + half][rows < count[step] * ((half - 1) / max(1.0, count.max()))] = colour
-    return image
+    queued, busy = (count[step] * ((half - 1) / max(1.0, count.max())) for count in counts)
+    return np.concatenate([columns_picture([(queued, QUEUED)], half), columns_picture([(busy, BUSY)], half)])
 
 
 RANDOM: Final = "random"
@@ -132,7 +126,7 @@ FIRST: Final = Form("persistent", "block", 32)
 """The form in which an episode begins."""
 
 
-class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
+class TaskQueueEnv(GameEnv[NDArray[np.float32], TaskSession]):
     """A graph algorithm runs from a queue of tasks in device memory; choose the form in which workers take them.
 
     An episode is a search, a ranking or a colouring on a graph, from its start to its end. Every 50 microseconds the
@@ -197,7 +191,6 @@ class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
             raise InputError(f"gpus is {gpus!r}, must be a whole number of at least 1")
         self.problem, self.gpus, self.interval_us = _known(problem), gpus, interval_us
         self.device = make_task_device(device)
-        self._session: TaskSession | None = None
 
     @one_thread_at_a_time
     def reset(
@@ -212,15 +205,12 @@ class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
         Raises:
             InputError: unknown options, no such problem, or one that does not run on several GPUs.
         """
-        given = dict(options or {})
-        name = _known(given.pop("problem", self.problem))
-        if given:
-            raise InputError(f"reset option {next(iter(given))!r}; {did_you_mean(next(iter(given)), ['problem'])}")
+        name = _known(reset_option(options, "problem", self.problem))
         seed = self._draw_seed(seed)
         problem = kept_problem(name, seed, self.gpus)
         self._whole_us = level_by_level_us(name, seed, self.gpus)
         self._knowledge: TaskKnowledge = knowledge_of(problem)
-        self._session = session = TaskSession(problem, self.device)
+        self._run = session = TaskSession(problem, self.device)
         session.begin(FIRST)
         self._elapsed_us, self._illegal = 0.0, 0
         self._history: list[tuple[float, int, int]] = []
@@ -297,11 +287,6 @@ class TaskQueueEnv(GameEnv[NDArray[np.float32]]):
             "changes": int(session.device.totals["changes"]),
             "illegal_actions": self._illegal,
         }
-
-    def _current(self) -> TaskSession:
-        if self._session is None:
-            raise ResetNeeded("call reset() first")
-        return self._session
 
 
 def _known(name: str) -> str:

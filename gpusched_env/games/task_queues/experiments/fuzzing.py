@@ -15,21 +15,14 @@ import numpy as np
 from msgspec import Meta
 from msgspec.structs import replace
 
-from gpusched_env.errors import DeadlockError, GpuschedError, InputError
+from gpusched_env.errors import DeadlockError, InputError
 from gpusched_env.experiments.fuzz.compare import DuelComparison, outcome_of
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.outcome import Outcome
 from gpusched_env.experiments.fuzz.run import Fuzzing
-from gpusched_env.experiments.fuzz.stored import (
-    DEFAULTED,
-    SECONDS,
-    Counterexample,
-    Stored,
-    TreeShrinker,
-    simpler_numbers,
-)
-from gpusched_env.experiments.lib.names import device_from
-from gpusched_env.games.task_queues.device import LOG, QUEUE, TOTALS, Event, TaskDevice
+from gpusched_env.experiments.fuzz.stored import Counterexample, GameCase, TreeShrinker
+from gpusched_env.games.task_queues.device import Event, TaskDevice
+from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.hardware.links import NVLINK, TaskLink
 from gpusched_env.games.task_queues.hardware.machine import TaskMachine
 from gpusched_env.games.task_queues.problem import (
@@ -50,7 +43,7 @@ FORMAT: Final = "gpusched-fuzz-tasks/1"
 Vertices = Annotated[int, Meta(ge=1, le=4096)]
 
 
-class TaskCase(Stored, frozen=True, kw_only=True):
+class TaskCase(GameCase, frozen=True, kw_only=True):
     """One run of an application."""
 
     machine: TaskMachine
@@ -98,10 +91,6 @@ class TaskCase(Stored, frozen=True, kw_only=True):
             log=1 << 14,
             name="fuzz",
         )
-
-    def self_contained(self) -> TaskCase:
-        """The same case: it names nothing that has to be looked up."""
-        return self
 
 
 class TaskCounterexample(Counterexample, frozen=True, kw_only=True):
@@ -283,41 +272,28 @@ class _TaskDuel:
         return over
 
     def _both(self, what: str, call: Callable[[TaskDevice], Any]) -> Any:
-        """Do the same on both devices: gives the trusted one's answer; the error, if there is one."""
-        results = []
-        for device in self.devices:
-            try:
-                results.append(call(device))
-            except Exception as error:
-                results.append(error)
-        expected = results[0]
-        errors = [f"{type(r).__name__}: {r}" if isinstance(r, Exception) else repr(r) for r in results]
-        name = next((type(r).__name__ for r in results if isinstance(r, Exception)), "")
-        self.comparison.equal(f"error {name}" if name else "answer", what, *errors)
-        if isinstance(expected, Exception):
-            if not isinstance(expected, GpuschedError):
-                # Both fail alike, but no device should.
-                self.comparison.differ(f"error {name}", what, "no error", errors[1])
-            if isinstance(expected, DeadlockError):
-                words = {
-                    "link from": "overflow of a link",
-                    "overflows": "overflow",
-                    "cannot complete": "impossible vote",
-                    "too early": "early end",
-                }
-                self.outcome.features.update(name for word, name in words.items() if word in str(expected))
-        return expected
+        """The same on both devices: the trusted one's answer; the error, if there is one."""
+        answers = self.comparison.both(self.devices, what, call)
+        if isinstance(answers, tuple):
+            self.comparison.equal("answer", what, *map(repr, answers))
+            return answers[0]
+        if isinstance(answers, DeadlockError):
+            words = {
+                "link from": "overflow of a link",
+                "overflows": "overflow",
+                "cannot complete": "impossible vote",
+                "too early": "early end",
+            }
+            self.outcome.features.update(name for word, name in words.items() if word in str(answers))
+        return answers
 
     def _look(self) -> None:
         """Look at everything that both devices show."""
         expected, found = self.devices
         self.comparison.time_us = expected.time_ps / PS_PER_US
         self.comparison.equal("time", "time_ps", expected.time_ps, found.time_ps)
-        for kind, names in (("totals", TOTALS.names), ("queues", QUEUE.names), ("log", LOG.names)):
-            given, other = (np.atleast_1d(getattr(device, kind)) for device in self.devices)
-            self.comparison.equal(kind, f"rows of {kind}", len(given), len(other))
-            for name in names or ():
-                self.comparison.close(kind, f"{kind}.{name}", given[name], other[name])
+        for kind in ("totals", "queues", "log"):
+            self.comparison.rows(kind, getattr(expected, kind), getattr(found, kind))
         for number, alloc in enumerate(expected.queues["alloc"].tolist()):
             items = [device.items[number, :alloc] for device in self.devices]
             self.comparison.close("items", f"items[{number}]", *items)
@@ -344,42 +320,16 @@ class _TaskDuel:
         self.outcome.features.update(name for name, there in happened.items() if there)
 
 
-ROUNDS = 5
-LISTS = ("edges", "forms", "stay_ps")
 FORMS = r"forms/\d+/(grid|threshold|delta|worker|strategy)"
-OPTIONS = rf"gpus|link|link/batch|partition|pause_ps|capacity|source|polls|epsilon|relaunch|{FORMS}"
 PRICES = r"machine/(?!gpu).*|link/.*"
-NUMBERS = rf"gpus|vertices|source|polls|capacity|stay_ps/\d+|pause_ps|forms/\d+/(fetch|threshold|grid)|{PRICES}"
 
 
 class TaskShrinker(TreeShrinker[TaskCase]):
     """A greedy shrinker, as those of the other devices."""
 
-    def __init__(
-        self, case: TaskCase, device: MakeTaskDevice, against: MakeTaskDevice, *, seconds: float = SECONDS
-    ) -> None:
-        super().__init__(case, lambda tried: play_tasks(tried, device, against).difference, seconds=seconds)
-
-    def _simplify_all(self) -> None:
-        for _ in range(ROUNDS):
-            before: dict[str, Any] = self._tree
-            for name in LISTS:
-                self._shorten((name,))
-            self._everywhere(OPTIONS, lambda _: [DEFAULTED])
-            self._everywhere(NUMBERS, simpler_numbers)
-            if self._tree == before:
-                break
+    LISTS = ("edges", "forms", "stay_ps")
+    OPTIONS = rf"gpus|link|link/batch|partition|pause_ps|capacity|source|polls|epsilon|relaunch|{FORMS}"
+    NUMBERS = rf"gpus|vertices|source|polls|capacity|stay_ps/\d+|pause_ps|forms/\d+/(fetch|threshold|grid)|{PRICES}"
 
 
-def new_task_device(source: str | Callable[[], TaskDevice]) -> TaskDevice:
-    """A device from its name or factory.
-
-    Raises:
-        InputError: no device of that name.
-    """
-    from gpusched_env.games.task_queues.devices import make_task_device
-
-    return device_from(source, make_task_device)
-
-
-TASKS: Final = Fuzzing(new_task_device, draw_tasks, play_tasks, TaskShrinker, TaskCounterexample)
+TASKS: Final = Fuzzing(make_task_device, draw_tasks, play_tasks, TaskShrinker, TaskCounterexample)

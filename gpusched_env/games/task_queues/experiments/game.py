@@ -6,21 +6,15 @@ A variant is a problem, a graph is a seed, and the cost is the time over that of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import gymnasium as gym
-
-from gpusched_env.display.words import time_text
-from gpusched_env.experiments.games.game import Game, GameValidation
+from gpusched_env.experiments.games.game import Game
 from gpusched_env.experiments.games.own import DEVICE, NamedSchedulers, OwnGame
-from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.experiments.pictures import uncover
+from gpusched_env.experiments.pictures import GameFilm
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.games.task_queues.agents.rule import NAME, LearnedForms
 from gpusched_env.games.task_queues.agents.trainer import FormTraining
-from gpusched_env.games.task_queues.baselines.registry import TASK_SCHEDULERS, honest_task_names
+from gpusched_env.games.task_queues.baselines.registry import TASK_SCHEDULERS
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.environment.env import RANDOM
 from gpusched_env.games.task_queues.environment.level_by_level import level_by_level_us
@@ -44,17 +38,13 @@ def run_task_cell(cell: RankedEpisode) -> EpisodeCost:
     return EpisodeCost(cell, run.time_us / whole_us)
 
 
-def shoot(path: Path) -> None:
-    """Play a search that takes tasks from a queue, and uncover the picture of it from left to right."""
-    env = gym.make(
-        "gpusched_env:gpusched/TaskQueue-v0", problem="bfs-citation", interval_us=5.0, render_mode="rgb_array"
-    )
-    _, info = env.reset(seed=0)
-    over = False
-    while not over:
-        _, _, over, _, info = env.step(0)
-    title = "A search: queued tasks (orange), busy workers (blue)"
-    uncover(env.render(), title, time_text(info["time_us"]), path)
+FILM: Final = GameFilm(
+    env="TaskQueue-v0",
+    options={"problem": "bfs-citation", "interval_us": 5.0},
+    seed=0,
+    choose=lambda _, __: 0,
+    title="A search: queued tasks (orange), busy workers (blue)",
+)
 
 
 PLAY: Final = (
@@ -84,20 +74,6 @@ class TaskQueues(OwnGame):
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
         return {NAME: ["Costs are times over those of the bulk-synchronous form with 32 tasks a block."]}
 
-    def baselines(self, config: FormTraining) -> list[str]:
-        return honest_task_names()
-
-    def validation(self, config: FormTraining) -> GameValidation:
-        from gpusched_env.games.task_queues.training import validation_seeds
-
-        seeds = validation_seeds(config)
-        return GameValidation(
-            seeds=seeds,
-            problems=[RANDOM],
-            episodes=len(seeds),
-            costs=lambda names, on_progress: _costs(seeds, names, on_progress),
-        )
-
     @property
     def fuzzing(self) -> Fuzzing:
         from gpusched_env.games.task_queues.experiments.fuzzing import TASKS
@@ -106,15 +82,3 @@ class TaskQueues(OwnGame):
 
 
 GAME: Final[Game] = TaskQueues()
-
-
-def _costs(seeds: Sequence[int], schedulers: list[str], on_progress: Progress) -> dict[str, list[float]]:
-    """Seed by seed: a problem is kept for all schedulers."""
-    costs: dict[str, list[float]] = {name: [] for name in schedulers}
-    total, done = len(schedulers) * len(seeds), 0
-    for seed in seeds:
-        for name in schedulers:
-            costs[name].append(run_task_cell(RankedEpisode(NAME, RANDOM, name, DEVICE, seed)).cost)
-            done += 1
-            on_progress(done, done / total)
-    return costs

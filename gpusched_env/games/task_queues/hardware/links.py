@@ -151,4 +151,3 @@ INFINIBAND: Final = TaskLink(
 * ``batch``, ``wait``: how the released program is built (INTERBATCHSIZE 16, WAITTIMES 4). ``look``: four trips to L2 of
   126 ns, which its loop reads one after another.
 """
-LINKS: Final = {link.name: link for link in (NVLINK, INFINIBAND)}

@@ -17,7 +17,6 @@ from gpusched_env.games.child_launches.agents.rule import (
     SpawnTerm,
     launch_number,
     play_launches,
-    read_launch_policy,
 )
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
@@ -71,7 +70,7 @@ def test_a_policy_has_the_program_compiled_as_in_its_training(tmp_path: Path) ->
     )
     problem, flat_ps = episode_problem(RANDOM, SEEDS[1], SPAWN_KEPLER)
     run = run_application(LearnedLaunches(tmp_path / "rule.npz"), problem, CompiledWarpDevice())
-    compiled = problem.with_threshold(40).with_coarsening(4).with_aggregation()
+    compiled = problem.with_threshold(40).with_coarsening(4).changed(aggregated=True)
     played = play_launches(made_up(1), compiled, flat_ps)
     assert (run.time_ps / flat_ps, run.children, run.decisions) == (played.cost, played.children, played.decisions)
     assert played.cost != play_launches(made_up(1), problem, flat_ps).cost
@@ -104,7 +103,7 @@ def test_it_reads_what_it_says() -> None:
 
 class TestFiles:
     def test_a_file_keeps_what_was_written(self, tmp_path: Path) -> None:
-        info, weights = read_launch_policy(saved(tmp_path / "rule.npz", made_up(0)))
+        info, weights = LaunchPolicyInfo.read(saved(tmp_path / "rule.npz", made_up(0)))
         np.testing.assert_array_equal(weights["value"], made_up(0))
         assert "launch rule of" in LearnedLaunches(tmp_path / "rule.npz").describe()
         assert info.terms[0] == "ONE"
@@ -113,15 +112,15 @@ class TestFiles:
         path = tmp_path / "other.npz"
         path.write_bytes(b"no archive")
         with refused(InputError, "exported"):
-            read_launch_policy(path)
+            LaunchPolicyInfo.read(path)
         write_members(path, b"{}", {"value": made_up(0)})
         with refused(InputError, "launch"):
-            read_launch_policy(path)
+            LaunchPolicyInfo.read(path)
         with refused(InputError, "(3,)", "float32"):
-            read_launch_policy(saved(path, np.zeros(3, np.float32)))
+            LaunchPolicyInfo.read(saved(path, np.zeros(3, np.float32)))
         write_game_policy(path, LaunchPolicyInfo(algorithm="cma-es", terms=("TWO",)), {"value": made_up(0)})
         with refused(InputError, "terms"):
-            read_launch_policy(path)
+            LaunchPolicyInfo.read(path)
         write_game_policy(path, LaunchPolicyInfo(algorithm="cma-es", reads=("COLOUR",)), {"value": made_up(0)})
         with refused(InputError, "COLOUR", "reads"):
-            read_launch_policy(path)
+            LaunchPolicyInfo.read(path)

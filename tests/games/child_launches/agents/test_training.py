@@ -14,7 +14,7 @@ from gpusched_env.agents.training.folder import Checkpoints, read_config
 from gpusched_env.agents.training.trainer import game_training_of
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import gather
-from gpusched_env.games.child_launches.agents.rule import LearnedLaunches, read_launch_policy
+from gpusched_env.games.child_launches.agents.rule import LaunchPolicyInfo, LearnedLaunches
 from gpusched_env.games.child_launches.agents.trainer import LaunchTraining
 from gpusched_env.games.child_launches.baselines.registry import make_launch_scheduler
 from gpusched_env.games.child_launches.devices.compiled.device import CompiledWarpDevice
@@ -110,7 +110,7 @@ def test_applications_are_compiled_in_training_and_baselines_have_them_as_they_a
     program = {"coarsening": 8, "aggregated": True}
     config = small(program=program, timesteps=1)
     found = train(config, tmp_path / "run")
-    info, _ = read_launch_policy(tmp_path / "run" / "best.npz")
+    info, _ = LaunchPolicyInfo.read(tmp_path / "run" / "best.npz")
     assert info.program == Transformations(coarsening=8, aggregated=True)
     written = validation_applications(config)
     assert not any(problem.aggregated for problem, _ in written)

@@ -18,7 +18,6 @@ from gpusched_env.games.fleet.agents.rule import (
     MoveTerm,
     PlaceTerm,
     play_day,
-    read_fleet_policy,
     weights_in_a_row,
 )
 from gpusched_env.games.fleet.baselines.registry import make_dispatcher
@@ -126,7 +125,7 @@ def test_weights_can_forbid_moves() -> None:
 
 def test_files_are_checked(tmp_path: Path) -> None:
     path = stored(tmp_path / "rule.npz", weights(3))
-    info, found = read_fleet_policy(path)
+    info, found = FleetPolicyInfo.read(path)
     assert info.summary() == "none, a fleet rule of 18 terms, 0 decisions"
     np.testing.assert_array_equal(found["place"], weights(3)["place"])
     for changed, error in (
@@ -135,10 +134,10 @@ def test_files_are_checked(tmp_path: Path) -> None:
     ):
         write_game_policy(path, FleetPolicyInfo(algorithm="none", **changed), weights())  # type: ignore[arg-type]
         with pytest.raises(InputError, match=error):
-            read_fleet_policy(path)
+            FleetPolicyInfo.read(path)
     write_game_policy(path, FleetPolicyInfo(algorithm="none"), {"place": np.zeros((2, 3), np.float32)})
     with pytest.raises(InputError, match=str(path)):
-        read_fleet_policy(path)
+        FleetPolicyInfo.read(path)
 
 
 def test_what_it_reads_is_shown() -> None:

@@ -11,6 +11,7 @@ import pytest
 from gpusched_env.agents.manifest import check_agent, ship
 from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
+from gpusched_env.agents.training.environments import validation_seeds
 from gpusched_env.agents.training.folder import Checkpoints, read_config
 from gpusched_env.agents.training.trainer import game_training_of
 from gpusched_env.agents.training.validation import TrainingProgress
@@ -20,7 +21,6 @@ from gpusched_env.games.fleet.agents.rule import LearnedFleet
 from gpusched_env.games.fleet.agents.trainer import FleetTraining
 from gpusched_env.games.fleet.environment.problems import fleet_cost, fleet_problem
 from gpusched_env.games.fleet.experiments.game import run_day
-from gpusched_env.games.fleet.training import validation_days
 from tests.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -49,7 +49,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
 
 def test_it_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> None:
     trained, out = whole
-    days = [fleet_problem("random", seed) for seed in validation_days(small())]
+    days = [fleet_problem("random", seed) for seed in validation_seeds(small())]
     found = statistics.fmean(fleet_cost(run_day(LearnedFleet(out), day)) for day in days)
     assert trained.best.cost == pytest.approx(found)
     assert trained.best.cost <= trained.curve[0].cost

@@ -22,7 +22,6 @@ from gpusched_env.games.task_queues.agents.rule import (
     choose,
     finished,
     graph_terms,
-    read_form_policy,
 )
 from gpusched_env.games.task_queues.baselines.forms import ByApplication
 from gpusched_env.games.task_queues.device import TaskKnowledge, TaskView, knowledge_of, view_before
@@ -135,17 +134,17 @@ def test_files_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "rule.npz"
     write_game_policy(path, FormPolicyInfo(algorithm="none"), {"value": made_up(1)})
     assert LearnedForms(path).describe() == "none, a rule of forms of 12 terms, 0 decisions"
-    np.testing.assert_array_equal(read_form_policy(path)[1]["value"], made_up(1))
+    np.testing.assert_array_equal(FormPolicyInfo.read(path)[1]["value"], made_up(1))
     for changed, error in (
         ({"terms": ("ONE",)}, "other terms than there are now"),
         ({"reads": ("WISH",)}, "reads WISH, which observations do not have"),
     ):
         write_game_policy(path, FormPolicyInfo(algorithm="none", **changed), {"value": made_up(1)})  # type: ignore[arg-type]
         with pytest.raises(InputError, match=error):
-            read_form_policy(path)
+            FormPolicyInfo.read(path)
     write_game_policy(path, FormPolicyInfo(algorithm="none"), {"value": np.zeros((2, 3), np.float32)})
     with pytest.raises(InputError, match=str(path)):
-        read_form_policy(path)
+        FormPolicyInfo.read(path)
 
 
 def test_what_it_reads_is_shown() -> None:

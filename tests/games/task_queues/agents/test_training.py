@@ -51,7 +51,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
 
 
 def test_it_keeps_what_is_best_in_validation(whole: tuple[Trained, Path]) -> None:
-    from gpusched_env.games.task_queues.training import random_tasks, validation_seeds
+    from gpusched_env.agents.training.environments import validation_seeds
+    from gpusched_env.games.task_queues.training import random_tasks
 
     trained, out = whole
     costs = []

@@ -18,7 +18,7 @@ from gpusched_env.games.task_queues.device import (
     vote_text,
 )
 from gpusched_env.games.task_queues.devices.compiled.loop import OVER, OVERFLOW, PAUSED, STUCK, launch, leave, proceed
-from gpusched_env.games.task_queues.devices.compiled.state import NEVER, TaskState, new_state, with_form
+from gpusched_env.games.task_queues.devices.compiled.state import TaskState, new_state, with_form
 from gpusched_env.games.task_queues.problem import Form, TaskProblem
 from gpusched_env.scheduling.guards import OneThread, one_thread_at_a_time
 
@@ -144,6 +144,3 @@ class CompiledTaskDevice(OneThread):
     @property
     def log(self) -> NDArray[np.void]:
         return self.state.log[: int(self.state.core[0]["logged"])]
-
-
-__all__ = ["NEVER", "CompiledTaskDevice"]

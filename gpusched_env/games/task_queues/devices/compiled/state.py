@@ -130,36 +130,28 @@ def new_state(problem: TaskProblem) -> TaskState:
     hosts["ps_per_edge"] = problem.ps_per_edge
     links = np.zeros(gpus * gpus, LINK)
     links["send_ps"] = NEVER
-    return _of_form(
-        problem,
-        Form(),
-        TaskState(
-            rules=np.zeros(1, RULES),
-            core=np.zeros(1, CORE),
-            hosts=hosts,
-            links=links,
-            mail=np.empty(gpus * gpus * problem.link_places if gpus > 1 else 0, MAIL),
-            totals=np.zeros(1, TOTALS),
-            counters=counters,
-            items=items,
-            workers=np.zeros(0, WORKER),
-            due=np.zeros(0, np.int64),
-            owner=np.zeros(0, np.int32),
-            edges_before=np.zeros((0, 0), np.int32),
-            held=np.zeros((0, 0)),
-            kernels=np.empty(gpus * min(2 * problem.places + 1, MOST_KERNELS), KERNEL),
-            log=np.zeros(problem.log, LOG),
-            data=problem.data(),
-        ),
+    return TaskState(
+        rules=np.zeros(1, RULES),
+        core=np.zeros(1, CORE),
+        hosts=hosts,
+        links=links,
+        mail=np.empty(gpus * gpus * problem.link_places if gpus > 1 else 0, MAIL),
+        totals=np.zeros(1, TOTALS),
+        counters=counters,
+        items=items,
+        workers=np.zeros(0, WORKER),
+        due=np.zeros(0, np.int64),
+        owner=np.zeros(0, np.int32),
+        edges_before=np.zeros((0, 0), np.int32),
+        held=np.zeros((0, 0)),
+        kernels=np.empty(gpus * min(2 * problem.places + 1, MOST_KERNELS), KERNEL),
+        log=np.zeros(problem.log, LOG),
+        data=problem.data(),
     )
 
 
 def with_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
-    """The state of the same run with the tables of another form."""
-    return _of_form(problem, form, state)
-
-
-def _of_form(problem: TaskProblem, form: Form, state: TaskState) -> TaskState:
+    """The same run with the tables of another form."""
     shape, gpus = problem.shape(form), problem.gpus
     workers = gpus * shape.workers
     leaves = 1 << max(1, (workers - 1).bit_length())

@@ -9,7 +9,7 @@ from gpusched_env.compiling import called, inlined
 from gpusched_env.games.task_queues.applications import receive
 from gpusched_env.games.task_queues.device import Event
 from gpusched_env.games.task_queues.devices.compiled.events import LOOK, never, note, set_due
-from gpusched_env.games.task_queues.devices.compiled.state import LOOKING, NEVER, PARKED, UNSET
+from gpusched_env.games.task_queues.devices.compiled.state import LOOKING, PARKED, UNSET
 from gpusched_env.games.task_queues.devices.compiled.steps import begin_step, depart, message_of, plan_batch, plan_links
 from gpusched_env.games.task_queues.hardware.links import sent_of
 from gpusched_env.games.task_queues.hardware.machine import moved_ps, polled_at, published, readable, served
@@ -167,9 +167,6 @@ def wake_owners(state, gpu, before, end):
         worker = state.workers[number]
         if worker.next == PARKED and worker.index < end and worker.index >= before:
             _wake(state, number, core.now_ps)
-
-
-__all__ = ["NEVER", "grab_segment", "look_at_queue", "publish", "step_over", "vote_anew", "wake_all", "wake_owners"]
 
 
 BATCH = int(Event.BATCH)
