@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from gpusched_env.display.picture import FONT, WIDTH
 from gpusched_env.display.words import time_text
-from gpusched_env.experiments.compare import run_episode
+from gpusched_env.experiments.lib.play import run_episode
 from gpusched_env.scenarios.games import load_room, places_of
 from gpusched_env.scenarios.scenario import scenario_names
 
