@@ -39,18 +39,17 @@ AFTER_US: Final = 1.0
 """Time from the end of a fleet to that of its GPUs: nothing happens there any more."""
 
 
-def gpu_problem(fleet: FleetProblem, kind: GpuKind, *, variation: bool = False) -> Problem:
+def gpu_problem(fleet: FleetProblem, kind: GpuKind) -> Problem:
     """What a GPU of ``kind`` may have to run.
 
     Inference is a closed loop of batches, each launched as one CUDA graph, that pauses so that its activity alone is
-    its utilisation; training is one of iterations, kernel by kernel. None of them begins by itself. They are clients of
-    MPS, so that each has hardware queues of its own.
+    its utilisation; training is one of iterations, kernel by kernel. None of them begins by itself, and none varies
+    from iteration to iteration: work is counted in those of ``step_us``. They are clients of MPS, so that each has
+    hardware queues of its own.
 
     Args:
         fleet: whose jobs have programs.
         kind: whose ``spec`` is simulated.
-        variation: whether iterations vary as the recorded ones did. The fleet's work is counted in those of
-            ``step_us``.
 
     Raises:
         InputError: a job has no program, there is no such program, or the GPU cannot run it.
@@ -65,7 +64,7 @@ def gpu_problem(fleet: FleetProblem, kind: GpuKind, *, variation: bool = False) 
             "tenants": [_tenant(fleet, job, 2.0 * horizon_us) for job in range(len(fleet.jobs))],
             "horizon_us": horizon_us,
             "restart_us": float(fleet.restart_us),
-            "variation": variation,
+            "variation": False,
         }
     )
     where = f"{fleet.name}: GPUs of kind {kind.name}"
@@ -212,8 +211,6 @@ class BlockSimulatedFleet:
         new_device: Callable[[], OpenDevice],
         new_scheduler: Callable[[str], Scheduler],
         seed: int = 0,
-        *,
-        variation: bool = False,
     ) -> None:
         """
         Args:
@@ -221,13 +218,12 @@ class BlockSimulatedFleet:
             new_device: makes the device of a GPU.
             new_scheduler: makes what runs on a GPU, for one of :data:`~gpusched_env.games.fleet.co_location.CONTROLS`.
             seed: of GPU 0; the others have the next ones.
-            variation: whether iterations vary as the recorded ones did.
 
         Raises:
             InputError: as from :func:`~gpusched_env.games.fleet.blocks.gpu_problem`.
         """
         self._new_device, self._new_scheduler, self._seed = new_device, new_scheduler, seed
-        built = [gpu_problem(problem, kind, variation=variation) for kind in problem.kinds]
+        built = [gpu_problem(problem, kind) for kind in problem.kinds]
         self._problems = [own for own, kind in zip(built, problem.kinds, strict=True) for _ in range(kind.count)]
         self.gpus: dict[int, BlockGpu] = {}
         """GPUs that ever had a job."""

@@ -47,7 +47,6 @@ class BlockLevel:
 
     device: str = "compiled"
     seed: int = 0
-    variation: bool = False
     scheduler: str = ""
     """Scheduler on each GPU, whatever the control; else that of :data:`SCHEDULERS`."""
 
@@ -57,7 +56,7 @@ class BlockLevel:
         Raises:
             InputError: a job has no program that its GPUs can run.
         """
-        return BlockSimulatedFleet(problem, self._device, self._scheduler, self.seed, variation=self.variation)
+        return BlockSimulatedFleet(problem, self._device, self._scheduler, self.seed)
 
     def _device(self) -> OpenDevice:
         return cast("OpenDevice", new_device(self.device))
