@@ -1,4 +1,4 @@
-"""Reaching the records of an environment from its ``ENV`` record ``w``, or of a context from its record ``x``.
+"""Reaching the records of an environment from its ``ENV`` record ``w``, or of a context from its record.
 
 Texts that both devices share call access functions of their own; :func:`on_records` says what these are in compiled
 code.
@@ -39,8 +39,8 @@ _set = places(layout.WORD, "word")
 
 
 def _table(at: str, dtype: np.dtype[Any], name: str) -> Any:
-    """The access function ``(w, number)`` of a table, whose address is in the field ``at`` of ``w``, or of ``x``."""
-    record = records(dtype, name)
+    """The access function ``(w, number)`` of a table, whose address is in the field ``at`` of ``w``, or of a
+    context.""" record = records(dtype, name)
 
     @inlined
     def access(w, number):
@@ -216,21 +216,21 @@ kinds = _table("kinds_at", layout.KIND, "kind")
 
 
 @inlined
-def resident(x, place):
+def resident(context, place):
     """A resident grid, by its place in the list of them."""
-    return grids(x, used(x, place).value)
+    return grids(context, used(context, place).value)
 
 
 @inlined
-def members(x, c):
+def members(context, sm_class):
     """The address of the set of SMs of a class."""
-    return _set(x.members_at, c * x.words, x.words)
+    return _set(context.members_at, sm_class * context.words, context.words)
 
 
 @inlined
-def rows(x, c, r):
+def rows(context, sm_class, r):
     """A row of residents of a class."""
-    return _row(x.rows_at, c * x.depth + r)
+    return _row(context.rows_at, sm_class * context.depth + r)
 
 
 # ---- texts that both devices share -----------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ IDLE = 0
 
 
 @inlined
-def class_of_sm(x, rank):
+def class_of_sm(context, rank):
     """The class that the SM of a rank is in."""
-    for c in range(x.classes):
-        if sets.contains(members(x, c), rank):
-            return c
+    for sm_class in range(context.classes):
+        if sets.contains(members(context, sm_class), rank):
+            return sm_class
     return -1
 
 
@@ -43,10 +43,10 @@ def copy_row(source, target):
 
 
 @called
-def copy_class(x, source, target):
+def copy_class(context, source, target):
     """Copy what the SMs of a class hold to another class."""
-    a = classes(x, source)
-    b = classes(x, target)
+    a = classes(context, source)
+    b = classes(context, target)
     b.rows = a.rows
     b.threads = a.threads
     b.warps = a.warps
@@ -63,55 +63,55 @@ def copy_class(x, source, target):
     b.leaver = a.leaver
     b.leaving = a.leaving
     for r in range(a.rows):
-        copy_row(rows(x, source, r), rows(x, target, r))
+        copy_row(rows(context, source, r), rows(context, target, r))
 
 
 @called
-def split(x, c, picked):
+def split(context, sm_class, picked):
     """Move SMs of a class, the set at ``picked``, to a new class; returns its number.
 
-    All of them move only where ``c`` is the idle class.
+    All of them move only where ``sm_class`` is the idle class.
     """
-    d = x.classes
-    x.classes = d + 1
-    copy_class(x, c, d)
-    sets.copy(picked, members(x, d), x.words)
-    sets.drop(members(x, c), picked, x.words)
-    moved = sets.size(picked, x.words)
-    classes(x, d).sms = moved
-    classes(x, c).sms -= moved
+    d = context.classes
+    context.classes = d + 1
+    copy_class(context, sm_class, d)
+    sets.copy(picked, members(context, d), context.words)
+    sets.drop(members(context, sm_class), picked, context.words)
+    moved = sets.size(picked, context.words)
+    classes(context, d).sms = moved
+    classes(context, sm_class).sms -= moved
     return d
 
 
 @called
-def join(x, c, target):
+def join(context, sm_class, target):
     """Move all SMs of a class to another one and remove it; the last class takes its number."""
-    sets.add(members(x, target), members(x, c), x.words)
-    classes(x, target).sms += classes(x, c).sms
-    remove_class(x, c)
+    sets.add(members(context, target), members(context, sm_class), context.words)
+    classes(context, target).sms += classes(context, sm_class).sms
+    remove_class(context, sm_class)
 
 
 @called
-def remove_class(x, c):
+def remove_class(context, sm_class):
     """Remove a class whose SMs are in others; the last class takes its number."""
-    last = x.classes - 1
-    x.classes = last
-    if c != last:
-        copy_class(x, last, c)
-        classes(x, c).sms = classes(x, last).sms
-        sets.copy(members(x, last), members(x, c), x.words)
+    last = context.classes - 1
+    context.classes = last
+    if sm_class != last:
+        copy_class(context, last, sm_class)
+        classes(context, sm_class).sms = classes(context, last).sms
+        sets.copy(members(context, last), members(context, sm_class), context.words)
 
 
 @inlined
-def alike(x, a, b):
+def alike(context, a, b):
     """Whether the SMs of two classes hold the same, bit by bit (rates and durations follow from the rest)."""
-    one = classes(x, a)
-    other = classes(x, b)
+    one = classes(context, a)
+    other = classes(context, b)
     if one.rows != other.rows or one.carveout != other.carveout or one.threads != other.threads:
         return False
     for r in range(one.rows):
-        p = rows(x, a, r)
-        q = rows(x, b, r)
+        p = rows(context, a, r)
+        q = rows(context, b, r)
         if p.left != q.left or p.grid != q.grid or p.blocks != q.blocks or p.since_ps != q.since_ps:
             return False
         if p.stopped != q.stopped or p.number != q.number or p.at_ps != q.at_ps or p.end_ps != q.end_ps:
@@ -122,28 +122,28 @@ def alike(x, a, b):
 
 
 @called
-def merge(x):
+def merge(context):
     """Join classes that have become equal: SMs without blocks, and changed ones that hold the same as others."""
-    c = x.classes - 1
-    while c > IDLE:
-        if classes(x, c).rows == 0:
-            join(x, c, IDLE)
-        elif classes(x, c).dirty == 1:
-            for b in range(1, x.classes):
-                if b != c and alike(x, b, c):
-                    join(x, c, b)
+    sm_class = context.classes - 1
+    while sm_class > IDLE:
+        if classes(context, sm_class).rows == 0:
+            join(context, sm_class, IDLE)
+        elif classes(context, sm_class).dirty == 1:
+            for b in range(1, context.classes):
+                if b != sm_class and alike(context, b, sm_class):
+                    join(context, sm_class, b)
                     break
-        c -= 1
+        sm_class -= 1
 
 
 @inlined
-def occupy(x, c, blocks, slot, sms):
+def occupy(context, sm_class, blocks, slot, sms):
     """Take what ``blocks`` blocks of a grid need of each of the ``sms`` SMs of a class; negative: give back."""
-    sm = classes(x, c)
-    grid = grids(x, slot)
+    sm = classes(context, sm_class)
+    grid = grids(context, slot)
     if sm.blocks == 0:
         sm.carveout = grid.carveout
-        x.busy_sms += sms
+        context.busy_sms += sms
     sm.threads += blocks * grid.threads
     sm.warps += blocks * grid.warps
     sm.blocks += blocks
@@ -151,25 +151,25 @@ def occupy(x, c, blocks, slot, sms):
     sm.shared += blocks * grid.shared_bytes
     sm.dirty = 1
     grid.resident += blocks * sms
-    x.resident_threads += blocks * grid.threads * sms
+    context.resident_threads += blocks * grid.threads * sms
     if sm.blocks == 0:
-        x.busy_sms -= sms
+        context.busy_sms -= sms
 
 
 @inlined
-def add_row(x, c, blocks, left, number, slot, now_ps):
+def add_row(context, sm_class, blocks, left, number, slot, now_ps):
     """Put blocks with ``left`` of their work to do on the SMs of a class, into the row of equal ones or a new one.
 
     ``number``: of a block that stands for them, where tiles are synchronised; -1: they are not.
     """
-    sm = classes(x, c)
+    sm = classes(context, sm_class)
     for r in range(sm.rows):
-        row = rows(x, c, r)
+        row = rows(context, sm_class, r)
         same = row.grid == slot and row.left == left and row.since_ps == now_ps
         if same and row.stopped == 0 and row.number == number:
             row.blocks += blocks
             return
-    row = rows(x, c, sm.rows)
+    row = rows(context, sm_class, sm.rows)
     row.grid = slot
     row.blocks = blocks
     row.stopped = 0
@@ -189,9 +189,9 @@ def add_row(x, c, blocks, left, number, slot, now_ps):
 
 
 @inlined
-def remove_row(x, c, r):
+def remove_row(context, sm_class, r):
     """Take a row off a class's list; what it holds of the SMs stays taken."""
-    sm = classes(x, c)
+    sm = classes(context, sm_class)
     sm.rows -= 1
     for i in range(r, sm.rows):
-        copy_row(rows(x, c, i + 1), rows(x, c, i))
+        copy_row(rows(context, sm_class, i + 1), rows(context, sm_class, i))

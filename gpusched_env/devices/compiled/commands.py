@@ -204,9 +204,9 @@ def synchronise_tiles(w, command):
     producer = launches(w, tilings(w, slot).producer)
     if producer.flight != NONE and flight_of(w, producer).grid != NONE:
         # It is resident, and none of its blocks has started.
-        x = context_of(w, producer.tenant)
-        grids(x, flight_of(w, producer).grid).tiled = 1
-        x.tiles += 1
+        context = context_of(w, producer.tenant)
+        grids(context, flight_of(w, producer).grid).tiled = 1
+        context.tiles += 1
 
 
 @called
@@ -223,9 +223,9 @@ def throttle(w, tenant, pause_ps):
 
 
 @called
-def set_budget(w, c, events, always):
+def set_budget(w, sm_class, events, always):
     """Give a core of the CPU another budget."""
-    give_budget(w, c, events, always)
+    give_budget(w, sm_class, events, always)
 
 
 @called

@@ -47,23 +47,25 @@ def context_of(w, tenant):
 
 
 @inlined
-def channel_of(w, x, launch):
+def channel_of(w, context, launch):
     """The hardware queue of a launch: its stream's, beside it for a graph's branches, its own for a child."""
     row = launch.id if launch.stream == NONE else launch.stream + ops(w, launch.op).branch
-    return channels(x, row % problem(w).channels)
+    return channels(context, row % problem(w).channels)
 
 
 @called
 def submit(w, slot):
     """A kernel is ready: it enters its hardware queue (channel), once the hardware takes kernels from that."""
     launch = launches(w, slot)
-    x = context_of(w, launch.tenant)
-    channel = channel_of(w, x, launch)
+    context = context_of(w, launch.tenant)
+    channel = channel_of(w, context, launch)
     if problem(w).queue_period_ps > 0:
         if channel.place == NONE:
-            channel.place = x.used_queues
-            x.used_queues += 1
-        at_ps = held_ps(channel.place, x.used_queues, problem(w).held_queues, problem(w).queue_period_ps, w.now_ps)
+            channel.place = context.used_queues
+            context.used_queues += 1
+        at_ps = held_ps(
+            channel.place, context.used_queues, problem(w).held_queues, problem(w).queue_period_ps, w.now_ps
+        )
         if at_ps > w.now_ps:
             arm_launch(w, slot, at_ps, STREAMS)
             return
@@ -72,27 +74,27 @@ def submit(w, slot):
     if channel.first == NONE:
         channel.first = slot
         channel.last = slot
-        wait_at_head(x, slot)
-        settle_context(w, x)
+        wait_at_head(context, slot)
+        settle_context(w, context)
     else:
         flights(w, channel.last).behind = slot
         channel.last = slot
 
 
 @inlined
-def wait_at_head(x, slot):
+def wait_at_head(context, slot):
     """A kernel at the head of its hardware queue waits for a slot among the resident grids."""
-    heads(x, x.waiting).value = slot
-    x.waiting += 1
+    heads(context, context.waiting).value = slot
+    context.waiting += 1
 
 
 @called
-def leave_channel(w, x, slot):
+def leave_channel(w, context, slot):
     """A grid is fully dispatched (or withdrawn): the kernel behind it in its hardware queue moves up.
 
     One whose saved blocks came back may have left its hardware queue before.
     """
-    channel = channel_of(w, x, launches(w, slot))
+    channel = channel_of(w, context, launches(w, slot))
     if channel.first != slot:
         return
     follower = flights(w, slot).behind
@@ -100,32 +102,32 @@ def leave_channel(w, x, slot):
     if follower == NONE:
         channel.last = NONE
     else:
-        wait_at_head(x, follower)
+        wait_at_head(context, follower)
 
 
 @called
-def enter(w, x):
+def enter(w, context):
     """Let heads of hardware queues become resident grids, as far as slots are free."""
     entered = 0
-    while entered < x.waiting and x.grids < problem(w).resident_grids:
-        add_grid(w, x, heads(x, entered).value)
+    while entered < context.waiting and context.grids < problem(w).resident_grids:
+        add_grid(w, context, heads(context, entered).value)
         entered += 1
-    x.waiting -= entered
-    for i in range(x.waiting):
-        heads(x, i).value = heads(x, i + entered).value
+    context.waiting -= entered
+    for i in range(context.waiting):
+        heads(context, i).value = heads(context, i + entered).value
 
 
 @called
-def add_grid(w, x, slot):
+def add_grid(w, context, slot):
     """Make a kernel a resident grid; it starts when blocks are handed out next."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
     op = ops(w, launch.op)
     kernel = kernels(w, launch.identity)
-    number = used(x, x.grids).value
-    grid = grids(x, number)
-    grid.place = x.grids
-    x.grids += 1
+    number = used(context, context.grids).value
+    grid = grids(context, number)
+    grid.place = context.grids
+    context.grids += 1
     flight.grid = number
     grid.slot = slot
     grid.launch = launch.id
@@ -145,7 +147,7 @@ def add_grid(w, x, slot):
     grid.sms = launch.partition_sms
     grid.begun = 0
     grid.told = 0
-    grid.serial = x.serial
+    grid.serial = context.serial
     grid.dispatched = 0
     grid.ended = 0
     scale = op.scale * cold_l2_factor(w, launch.tenant, launch.job, op.cold)
@@ -159,96 +161,96 @@ def add_grid(w, x, slot):
     grid.tiled = 0
     if problem(w).tiled == 1 and (tilings(w, slot).policy != KERNEL or tilings(w, slot).posts != KERNEL):
         grid.tiled = 1
-        x.tiles += 1
-    x.serial += 1
-    enqueue(x, number)
+        context.tiles += 1
+    context.serial += 1
+    enqueue(context, number)
 
 
 @called
-def enqueue(x, number):
+def enqueue(context, number):
     """Let a grid hand out blocks: the queue is in order of priority, then of arrival."""
-    grid = grids(x, number)
-    position = x.queued
-    x.queued += 1
+    grid = grids(context, number)
+    position = context.queued
+    context.queued += 1
     while position > 0:
-        before = grids(x, queue(x, position - 1).value)
+        before = grids(context, queue(context, position - 1).value)
         if before.priority < grid.priority or (before.priority == grid.priority and before.serial < grid.serial):
             break
-        queue(x, position).value = queue(x, position - 1).value
+        queue(context, position).value = queue(context, position - 1).value
         position -= 1
-    queue(x, position).value = number
+    queue(context, position).value = number
     grid.queued = IN_QUEUE
-    x.changed = 1
+    context.changed = 1
 
 
 @called
-def remove_grid(w, x, grid):
+def remove_grid(w, context, grid):
     """Free the slot of a grid that has neither queued nor resident blocks."""
     flights(w, grid.slot).done_blocks = max(flights(w, grid.slot).done_blocks, ended_blocks(grid))
     flights(w, grid.slot).grid = NONE
     if grid.tiled == 1:
-        x.tiles -= 1
-    x.grids -= 1
-    number = used(x, grid.place).value
-    last = used(x, x.grids).value
-    used(x, grid.place).value = last
-    grids(x, last).place = grid.place
-    used(x, x.grids).value = number
+        context.tiles -= 1
+    context.grids -= 1
+    number = used(context, grid.place).value
+    last = used(context, context.grids).value
+    used(context, grid.place).value = last
+    grids(context, last).place = grid.place
+    used(context, context.grids).value = number
 
 
 @inlined
-def settle_context(w, x):
+def settle_context(w, context):
     """:func:`bring_to_present`, compiled on its own: it is large, and used at many places."""
-    call(w.settle_at, w.address, x.number)
+    call(w.settle_at, w.address, context.number)
 
 
 @called
-def bring_to_present(w, x):
+def bring_to_present(w, context):
     """Bring the SMs to the present and handle what happened; set the clock for the next block end."""
-    if x.active == 0:
+    if context.active == 0:
         return
-    end_due(w, x, w.now_ps)
+    end_due(w, context, w.now_ps)
     while True:
-        if x.changed == 1:
-            x.changed = 0
-            dispatch_all(w, x)
-        report_grid_changes(w, x)
-        if x.waiting == 0 or x.grids == problem(w).resident_grids:
+        if context.changed == 1:
+            context.changed = 0
+            dispatch_all(w, context)
+        report_grid_changes(w, context)
+        if context.waiting == 0 or context.grids == problem(w).resident_grids:
             break
-        enter(w, x)
-    update_rates(w, x, x.jumping == 1)
-    gpu_changed(w, x.busy_sms, x.traffic)
+        enter(w, context)
+    update_rates(w, context, context.jumping == 1)
+    gpu_changed(w, context.busy_sms, context.traffic)
 
 
 @called
-def report_grid_changes(w, x):
+def report_grid_changes(w, context):
     """Pass on what happened to grids, in order of launch: they have started, are fully dispatched, have ended."""
-    while x.begun > 0:
-        grid = earliest(x, BEGUN)
+    while context.begun > 0:
+        grid = earliest(context, BEGUN)
         grid.told = 1
-        x.begun -= 1
+        context.begun -= 1
         kernel_started(w, grid.slot)
-    while x.dispatched > 0:
-        grid = earliest(x, DISPATCHED)
+    while context.dispatched > 0:
+        grid = earliest(context, DISPATCHED)
         grid.dispatched = 0
-        x.dispatched -= 1
-        leave_channel(w, x, grid.slot)
-    while x.ended > 0:
-        grid = earliest(x, ENDED)
+        context.dispatched -= 1
+        leave_channel(w, context, grid.slot)
+    while context.ended > 0:
+        grid = earliest(context, ENDED)
         grid.ended = 0
-        x.ended -= 1
-        end_grid(w, x, grid)
+        context.ended -= 1
+        end_grid(w, context, grid)
 
 
 @inlined
-def earliest(x, mark):
+def earliest(context, mark):
     """The grid of the lowest launch id with a mark that was not passed on."""
     best = NONE
-    for place in range(x.grids):
-        grid = resident(x, place)
-        if is_marked(grid, mark) and (best == NONE or grid.launch < resident(x, best).launch):
+    for place in range(context.grids):
+        grid = resident(context, place)
+        if is_marked(grid, mark) and (best == NONE or grid.launch < resident(context, best).launch):
             best = place
-    return resident(x, best)
+    return resident(context, best)
 
 
 @inlined
@@ -260,7 +262,7 @@ def is_marked(grid, mark):
 
 
 @called
-def end_grid(w, x, grid):
+def end_grid(w, context, grid):
     """All resident blocks of a grid have ended: it is finished, or drained."""
     slot = grid.slot
     launch = launches(w, slot)
@@ -270,7 +272,7 @@ def end_grid(w, x, grid):
         flight.blocks = waiting
         flight.saved = grid.saved
         flight.saved_left = grid.saved_left
-    remove_grid(w, x, grid)
+    remove_grid(w, context, grid)
     if waiting > 0:
         kernel_preempted(w, slot, True)
     else:
@@ -279,24 +281,24 @@ def end_grid(w, x, grid):
 
 
 @called
-def activate(w, x):
+def activate(w, context):
     """The context gets the GPU: its blocks go on where they were."""
-    away_ps = w.now_ps - x.now_ps
-    for c in range(1, x.classes):
-        for r in range(classes(x, c).rows):
-            row = rows(x, c, r)
+    away_ps = w.now_ps - context.now_ps
+    for sm_class in range(1, context.classes):
+        for r in range(classes(context, sm_class).rows):
+            row = rows(context, sm_class, r)
             row.at_ps += away_ps
             if row.end_ps < NEVER:
                 row.end_ps += away_ps
-    x.next_ps = x.next_ps + away_ps if x.next_ps < NEVER else NEVER
-    x.now_ps = w.now_ps
-    x.active = 1
-    settle_context(w, x)
+    context.next_ps = context.next_ps + away_ps if context.next_ps < NEVER else NEVER
+    context.now_ps = w.now_ps
+    context.active = 1
+    settle_context(w, context)
 
 
 @called
-def deactivate(w, x):
+def deactivate(w, context):
     """The context loses the GPU; its blocks stop where they are."""
-    settle_context(w, x)
-    x.active = 0
+    settle_context(w, context)
+    context.active = 0
     gpu_changed(w, 0, 0.0)

@@ -17,39 +17,39 @@ from gpusched_env.hardware.placement import block_noise, fit, within
 
 
 @inlined
-def overlap(w, x, a, b):
+def overlap(w, context, a, b):
     """Whether the partitions of two grids share an SM."""
     sms = problem(w).sms
-    one = grids(x, a)
-    other = grids(x, b)
+    one = grids(context, a)
+    other = grids(context, b)
     return within(other.first, one.first, one.sms, sms) or within(one.first, other.first, other.sms, sms)
 
 
 @inlined
-def blocked(w, x, position):
+def blocked(w, context, position):
     """Whether a grid earlier in the queue holds this one up."""
     for p in range(position):  # noqa: SIM110 (Numba has no any() over generators)
-        if overlap(w, x, queue(x, p).value, queue(x, position).value):
+        if overlap(w, context, queue(context, p).value, queue(context, position).value):
             return True
     return False
 
 
 @called
-def head_for(w, x, rank):
+def head_for(w, context, rank):
     """Queue position of the grid that may hand out blocks to an SM; -1: none."""
-    for position in range(x.queued):
-        grid = grids(x, queue(x, position).value)
-        if within(rank, grid.first, grid.sms, problem(w).sms) and not blocked(w, x, position):
+    for position in range(context.queued):
+        grid = grids(context, queue(context, position).value)
+        if within(rank, grid.first, grid.sms, problem(w).sms) and not blocked(w, context, position):
             return position
     return -1
 
 
 @inlined
-def room(w, x, c, slot):
+def room(w, context, sm_class, slot):
     """Blocks of a grid that an SM of a class can still take."""
     limits = problem(w)
-    sm = classes(x, c)
-    grid = grids(x, slot)
+    sm = classes(context, sm_class)
+    grid = grids(context, slot)
     carveout = grid.carveout if sm.blocks == 0 else sm.carveout
     fitting = fit(
         limits.threads - sm.threads,
@@ -66,24 +66,24 @@ def room(w, x, c, slot):
         return fitting
     own = sm.leaving if sm.leaver == slot else 0
     for r in range(sm.rows):
-        if rows(x, c, r).grid == slot:
-            own += rows(x, c, r).blocks
+        if rows(context, sm_class, r).grid == slot:
+            own += rows(context, sm_class, r).blocks
     return min(fitting, grid.residents - own)
 
 
 @called
-def measure_room(w, x, slot):
+def measure_room(w, context, slot):
     """Fill ``room`` and ``eligible`` (SMs in the grid's partition) of all classes; returns the most room."""
-    grid = grids(x, slot)
+    grid = grids(context, slot)
     partition = scratch(w, PARTITION)
     confined = grid.sms < problem(w).sms
     if confined:
-        sets.ring(partition, x.words, grid.first, grid.sms, problem(w).sms)
+        sets.ring(partition, context.words, grid.first, grid.sms, problem(w).sms)
     most = 0
-    for c in range(x.classes):
-        sm = classes(x, c)
-        sm.eligible = sets.common(members(x, c), partition, x.words) if confined else sm.sms
-        sm.room = room(w, x, c, slot) if sm.eligible > 0 else 0
+    for sm_class in range(context.classes):
+        sm = classes(context, sm_class)
+        sm.eligible = sets.common(members(context, sm_class), partition, context.words) if confined else sm.sms
+        sm.room = room(w, context, sm_class, slot) if sm.eligible > 0 else 0
         most = max(most, sm.room)
     return most
 
@@ -95,24 +95,24 @@ def equal_next_blocks(grid):
 
 
 @called
-def start_blocks(w, x, c, blocks, slot, sms, rank, now_ps):
+def start_blocks(w, context, sm_class, blocks, slot, sms, rank, now_ps):
     """Start waiting blocks of a grid on each of the ``sms`` SMs of a class: only saved ones while there are any.
 
     ``rank``: of the SM, where blocks differ in their work or tiles; such classes have one SM.
     """
-    grid = grids(x, slot)
+    grid = grids(context, slot)
     if grid.begun == 0:
         grid.begun = 1
-        x.begun += 1
-    occupy(x, c, blocks, slot, sms)
+        context.begun += 1
+    occupy(context, sm_class, blocks, slot, sms)
     if grid.saved > 0:
         grid.saved -= blocks * sms
         if grid.tiled == 1:
             for _ in range(blocks):
                 saved = next_saved(w, grid.slot)
-                add_row(x, c, 1, saved.left, saved.number, slot, now_ps)
+                add_row(context, sm_class, 1, saved.left, saved.number, slot, now_ps)
         else:
-            add_row(x, c, blocks, grid.saved_left, NONE, slot, now_ps)
+            add_row(context, sm_class, blocks, grid.saved_left, NONE, slot, now_ps)
     elif blocks_differ(grid):
         for b in range(blocks):
             number = NONE
@@ -122,9 +122,9 @@ def start_blocks(w, x, c, blocks, slot, sms, rank, now_ps):
                 work = work_of(w, grid, number) + order_work(w, grid)
             if grid.spread > 0.0:
                 work += grid.spread * block_noise(rank, grid.serial, grid.waiting - b)
-            add_row(x, c, 1, work, number, slot, now_ps)
+            add_row(context, sm_class, 1, work, number, slot, now_ps)
     else:
-        add_row(x, c, blocks, 1.0, NONE, slot, now_ps)
+        add_row(context, sm_class, blocks, 1.0, NONE, slot, now_ps)
     grid.waiting -= blocks * sms
 
 
@@ -135,104 +135,104 @@ def blocks_differ(grid):
 
 
 @inlined
-def leave_queue(w, x, position):
+def leave_queue(w, context, position):
     """A grid has no waiting blocks any more."""
-    grid = grids(x, queue(x, position).value)
+    grid = grids(context, queue(context, position).value)
     grid.queued = NOT_QUEUED
     grid.dispatched = 1
-    x.dispatched += 1
-    x.queued -= 1
-    x.turn += 1
-    for p in range(position, x.queued):
-        queue(x, p).value = queue(x, p + 1).value
+    context.dispatched += 1
+    context.queued -= 1
+    context.turn += 1
+    for p in range(position, context.queued):
+        queue(context, p).value = queue(context, p + 1).value
 
 
 @called
-def start_on(w, x, c, picked, sms, blocks, slot, now):
+def start_on(w, context, sm_class, picked, sms, blocks, slot, now):
     """Start blocks on the ``sms`` SMs of a class that are in a set; splits the class if they are not all of it."""
-    d = c
-    if c == IDLE or sms < classes(x, c).sms:
-        d = split(x, c, picked)
-    start_blocks(w, x, d, blocks, slot, sms, -1, now)
+    d = sm_class
+    if sm_class == IDLE or sms < classes(context, sm_class).sms:
+        d = split(context, sm_class, picked)
+    start_blocks(w, context, d, blocks, slot, sms, -1, now)
 
 
 @called
-def start_on_one(w, x, rank, blocks, slot, now):
+def start_on_one(w, context, rank, blocks, slot, now):
     """:func:`start_on` for one SM, of a grid whose blocks differ."""
     single = scratch(w, SINGLE)
-    sets.only(single, x.words, rank)
-    c = class_of_sm(x, rank)
-    d = c
-    if c == IDLE or classes(x, c).sms > 1:
-        d = split(x, c, single)
-    start_blocks(w, x, d, blocks, slot, 1, rank, now)
+    sets.only(single, context.words, rank)
+    sm_class = class_of_sm(context, rank)
+    d = sm_class
+    if sm_class == IDLE or classes(context, sm_class).sms > 1:
+        d = split(context, sm_class, single)
+    start_blocks(w, context, d, blocks, slot, 1, rank, now)
 
 
 @called
-def spread_blocks(w, x, slot, most, now):
+def spread_blocks(w, context, slot, most, now):
     """Hand out the :func:`equal_next_blocks` of a grid as far as there is room, at most ``most`` on an SM.
 
     One block goes to each SM with the most room, in placement order, before the level sinks: a block placed
     takes one off its SM's room. So all levels down to some are filled, and the next one in part. The blocks are
     numbered SM after SM, in placement order.
     """
-    count = x.classes
-    words = x.words
-    confined = grids(x, slot).sms < problem(w).sms
+    count = context.classes
+    words = context.words
+    confined = grids(context, slot).sms < problem(w).sms
     partition = scratch(w, PARTITION)
-    level, blocks = last_level(x, equal_next_blocks(grids(x, slot)), most)
+    level, blocks = last_level(context, equal_next_blocks(grids(context, slot)), most)
     plus = scratch(w, PLUS)
     partial = level > 0 and blocks > 0
     if partial:
         sets.clear(plus, words)
-        for c in range(count):
-            if classes(x, c).room >= level:
-                sets.add(plus, members(x, c), words)
+        for sm_class in range(count):
+            if classes(context, sm_class).room >= level:
+                sets.add(plus, members(context, sm_class), words)
         if confined:
             sets.keep(plus, partition, words)
         sets.keep_first(plus, words, blocks)
-    if blocks_differ(grids(x, slot)):
+    if blocks_differ(grids(context, slot)):
         for rank in range(problem(w).sms):
             if confined and not sets.contains(partition, rank):
                 continue
-            given = max(0, classes(x, class_of_sm(x, rank)).room - level)
+            given = max(0, classes(context, class_of_sm(context, rank)).room - level)
             if partial and sets.contains(plus, rank):
                 given += 1
             if given > 0:
-                start_on_one(w, x, rank, given, slot, now)
+                start_on_one(w, context, rank, given, slot, now)
         return
     picked = scratch(w, PICK)
-    for c in range(count):
-        sm = classes(x, c)
+    for sm_class in range(count):
+        sm = classes(context, sm_class)
         given = max(0, sm.room - level)
-        more = sets.common(members(x, c), plus, words) if partial and sm.room >= level else 0
+        more = sets.common(members(context, sm_class), plus, words) if partial and sm.room >= level else 0
         rest = sm.eligible - more if given > 0 else 0
         # First those that take one more, then the rest of the class.
         for part in range(2):
             takers = more if part == 0 else rest
             if takers == 0:
                 continue
-            sets.copy(members(x, c), picked, words)
+            sets.copy(members(context, sm_class), picked, words)
             if part == 0:
                 sets.keep(picked, plus, words)
-                start_on(w, x, c, picked, takers, given + 1, slot, now)
+                start_on(w, context, sm_class, picked, takers, given + 1, slot, now)
             else:
                 if confined:
                     sets.keep(picked, partition, words)
                 if partial:
                     sets.drop(picked, plus, words)
-                start_on(w, x, c, picked, takers, given, slot, now)
+                start_on(w, context, sm_class, picked, takers, given, slot, now)
 
 
 @inlined
-def last_level(x, blocks, most):
+def last_level(context, blocks, most):
     """Down to which level SMs are filled, none above ``most``, and how many of the blocks are left then."""
     level = most
     while level > 0:
         wide = 0
-        for c in range(x.classes):
-            if classes(x, c).room >= level:
-                wide += classes(x, c).eligible
+        for sm_class in range(context.classes):
+            if classes(context, sm_class).room >= level:
+                wide += classes(context, sm_class).eligible
         if wide > blocks:
             break
         blocks -= wide
@@ -241,51 +241,51 @@ def last_level(x, blocks, most):
 
 
 @inlined
-def dispatch_all(w, x):
+def dispatch_all(w, context):
     """:func:`hand_out`, compiled on its own."""
-    call(w.dispatch_at, w.address, x.number)
+    call(w.dispatch_at, w.address, context.number)
 
 
 @called
-def hand_out(w, x):
+def hand_out(w, context):
     """Hand out blocks to any SM until nothing eligible fits."""
-    now = x.now_ps
+    now = context.now_ps
     position = 0
-    while position < x.queued:
-        if blocked(w, x, position):
+    while position < context.queued:
+        if blocked(w, context, position):
             position += 1
             continue
-        slot = queue(x, position).value
-        grid = grids(x, slot)
+        slot = queue(context, position).value
+        grid = grids(context, slot)
         while grid.waiting > 0:
             saved = grid.saved
-            most = measure_room(w, x, slot)
+            most = measure_room(w, context, slot)
             if most == 0:
                 break
-            spread_blocks(w, x, slot, most, now)
+            spread_blocks(w, context, slot, most, now)
             if saved == 0 and grid.waiting > 0:
                 break
         if grid.waiting == 0:
-            leave_queue(w, x, position)
+            leave_queue(w, context, position)
         else:
             position += 1
 
 
 @called
-def dispatch_to(w, x, c, sms, rank, position, now):
+def dispatch_to(w, context, sm_class, sms, rank, position, now):
     """Hand out blocks of a queued grid to the SMs of a class that just got room; all others were full before.
 
     Returns:
         True if the grid left the queue, so that the grids behind it may now start anywhere.
     """
-    slot = queue(x, position).value
-    grid = grids(x, slot)
-    fitting = room(w, x, c, slot)
+    slot = queue(context, position).value
+    grid = grids(context, slot)
+    fitting = room(w, context, sm_class, slot)
     while fitting > 0 and grid.waiting > 0:
         blocks = min(fitting, equal_next_blocks(grid))
-        start_blocks(w, x, c, blocks, slot, sms, rank, now)
+        start_blocks(w, context, sm_class, blocks, slot, sms, rank, now)
         fitting -= blocks
     if grid.waiting == 0:
-        leave_queue(w, x, position)
+        leave_queue(w, context, position)
         return True
     return False

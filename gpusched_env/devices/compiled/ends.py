@@ -33,36 +33,43 @@ from gpusched_env.devices.rules import world as logs
 
 
 @inlined
-def end_blocks(w, x):
+def end_blocks(w, context):
     """:func:`end_all`, compiled on its own."""
-    call(w.end_at, w.address, x.number)
+    call(w.end_at, w.address, context.number)
 
 
 @called
-def end_all(w, x):
+def end_all(w, context):
     """End all rows without work left; the dispatcher runs after each block."""
-    now = x.now_ps
+    now = context.now_ps
     ended = 0
-    for c in range(1, x.classes):
-        if classes(x, c).ended == 1:
-            ended += classes(x, c).sms
-    if not queue_outlasts(w, x, ended):
-        end_sm_by_sm(w, x, now)
+    for sm_class in range(1, context.classes):
+        if classes(context, sm_class).ended == 1:
+            ended += classes(context, sm_class).sms
+    if not queue_outlasts(w, context, ended):
+        end_sm_by_sm(w, context, now)
         return
-    c = x.classes - 1
-    while c > 0:
-        if classes(x, c).ended == 1:
-            end_rows_of_class(w, x, c, classes(x, c).sms, sets.first(members(x, c), x.words), now)
-            if classes(x, c).rows == 0:
-                join(x, c, IDLE)
-        c -= 1
+    sm_class = context.classes - 1
+    while sm_class > 0:
+        if classes(context, sm_class).ended == 1:
+            end_rows_of_class(
+                w,
+                context,
+                sm_class,
+                classes(context, sm_class).sms,
+                sets.first(members(context, sm_class), context.words),
+                now,
+            )
+            if classes(context, sm_class).rows == 0:
+                join(context, sm_class, IDLE)
+        sm_class -= 1
 
 
 @inlined
-def queue_outlasts(w, x, sms):
+def queue_outlasts(w, context, sms):
     """Whether no queued grid can run out of blocks while they are handed out to ``sms`` SMs, all of which it sees."""
-    for position in range(x.queued):
-        grid = grids(x, queue(x, position).value)
+    for position in range(context.queued):
+        grid = grids(context, queue(context, position).value)
         waiting = grid.saved if grid.saved > 0 else grid.waiting
         if grid.sms < problem(w).sms or blocks_differ(grid) or waiting <= sms * grid.fit:
             return False
@@ -70,95 +77,95 @@ def queue_outlasts(w, x, sms):
 
 
 @called
-def end_sm_by_sm(w, x, now):
+def end_sm_by_sm(w, context, now):
     """:func:`end_all` SM by SM where that matters, and for runs of equal SMs where it does not."""
     todo = scratch(w, TODO)
     single = scratch(w, SINGLE)
-    sets.clear(todo, x.words)
-    for c in range(1, x.classes):
-        if classes(x, c).ended == 1:
-            sets.add(todo, members(x, c), x.words)
+    sets.clear(todo, context.words)
+    for sm_class in range(1, context.classes):
+        if classes(context, sm_class).ended == 1:
+            sets.add(todo, members(context, sm_class), context.words)
     while True:
-        rank = sets.first(todo, x.words)
+        rank = sets.first(todo, context.words)
         if rank < 0:
             return
-        c = class_of_sm(x, rank)
-        followers = find_run(w, x, c, rank)
-        sets.only(single, x.words, rank)
-        sets.drop(todo, single, x.words)
-        d = c
-        if classes(x, c).sms > 1:
-            d = split(x, c, single)
+        sm_class = class_of_sm(context, rank)
+        followers = find_run(w, context, sm_class, rank)
+        sets.only(single, context.words, rank)
+        sets.drop(todo, single, context.words)
+        d = sm_class
+        if classes(context, sm_class).sms > 1:
+            d = split(context, sm_class, single)
         if followers > 0:
-            note_grid_counts(w, x)
-        turn = x.turn
-        threads = x.resident_threads
-        busy = x.busy_sms
-        end_rows_of_class(w, x, d, classes(x, d).sms, rank, now)
-        if followers > 0 and x.turn == turn:
-            threads = x.resident_threads - threads
-            busy = x.busy_sms - busy
-            followers = move_followers(w, x, c, d, followers)
-            x.resident_threads += followers * threads
-            x.busy_sms += followers * busy
-        if c != d and classes(x, c).sms == 0:
-            last = x.classes - 1
-            remove_class(x, c)
+            note_grid_counts(w, context)
+        turn = context.turn
+        threads = context.resident_threads
+        busy = context.busy_sms
+        end_rows_of_class(w, context, d, classes(context, d).sms, rank, now)
+        if followers > 0 and context.turn == turn:
+            threads = context.resident_threads - threads
+            busy = context.busy_sms - busy
+            followers = move_followers(w, context, sm_class, d, followers)
+            context.resident_threads += followers * threads
+            context.busy_sms += followers * busy
+        if sm_class != d and classes(context, sm_class).sms == 0:
+            last = context.classes - 1
+            remove_class(context, sm_class)
             if d == last:
-                d = c
-        if classes(x, d).rows == 0:
-            join(x, d, IDLE)
+                d = sm_class
+        if classes(context, d).rows == 0:
+            join(context, d, IDLE)
 
 
 @inlined
-def find_run(w, x, c, rank):
-    """How many SMs after ``rank`` come next, are of class ``c`` and see the same queue; sets ``RUN`` to them."""
-    if w.detail == BLOCKS or x.tiles > 0:
+def find_run(w, context, sm_class, rank):
+    """How many SMs after ``rank`` come next, are of class ``sm_class`` and see the same queue; sets ``RUN`` to them."""
+    if w.detail == BLOCKS or context.tiles > 0:
         return 0
     todo = scratch(w, TODO)
     run = scratch(w, RUN)
     seen = scratch(w, SINGLE)
-    sets.copy(members(x, c), run, x.words)
-    for position in range(x.queued):
-        grid = grids(x, queue(x, position).value)
+    sets.copy(members(context, sm_class), run, context.words)
+    for position in range(context.queued):
+        grid = grids(context, queue(context, position).value)
         if blocks_differ(grid):
             return 0
         if grid.sms < problem(w).sms:
-            sets.ring(seen, x.words, grid.first, grid.sms, problem(w).sms)
+            sets.ring(seen, context.words, grid.first, grid.sms, problem(w).sms)
             if sets.contains(seen, rank):
-                sets.keep(run, seen, x.words)
+                sets.keep(run, seen, context.words)
             else:
-                sets.drop(run, seen, x.words)
+                sets.drop(run, seen, context.words)
     other = problem(w).sms
-    for k in range(x.words):
+    for k in range(context.words):
         left_out = word(todo, k).bits & ~word(run, k).bits
         if left_out != sets.NONE:
             other = k * sets.BITS + lowest(left_out)
             break
-    for k in range(x.words):
+    for k in range(context.words):
         word(run, k).bits &= word(todo, k).bits & sets.upto(k, other) & ~sets.upto(k, rank + 1)
-    return sets.size(run, x.words)
+    return sets.size(run, context.words)
 
 
 @inlined
-def note_grid_counts(w, x):
+def note_grid_counts(w, context):
     """Note what all grids hold."""
-    for place in range(x.grids):
-        grid = resident(x, place)
+    for place in range(context.grids):
+        grid = resident(context, place)
         grid.waiting_was = grid.waiting
         grid.resident_was = grid.resident
         grid.saved_was = grid.saved
 
 
 @inlined
-def move_followers(w, x, c, d, most):
-    """Let SMs of ``RUN``, at most ``most``, go from class ``c`` to ``d`` as the first one did; returns how many.
+def move_followers(w, context, sm_class, d, most):
+    """Let SMs of ``RUN``, at most ``most``, go from class ``sm_class`` to ``d`` as the first one did; returns how many.
 
     A grid must keep a block after that, so that it stays at the head of the queue throughout.
     """
     count = most
-    for place in range(x.grids):
-        grid = resident(x, place)
+    for place in range(context.grids):
+        grid = resident(context, place)
         used = grid.waiting_was - grid.waiting
         saved = grid.saved_was - grid.saved
         if saved > 0:
@@ -168,71 +175,71 @@ def move_followers(w, x, c, d, most):
     if count <= 0:
         return 0
     run = scratch(w, RUN)
-    sets.keep_first(run, x.words, count)
-    sets.drop(members(x, c), run, x.words)
-    sets.add(members(x, d), run, x.words)
-    sets.drop(scratch(w, TODO), run, x.words)
-    classes(x, c).sms -= count
-    classes(x, d).sms += count
-    for place in range(x.grids):
-        grid = resident(x, place)
+    sets.keep_first(run, context.words, count)
+    sets.drop(members(context, sm_class), run, context.words)
+    sets.add(members(context, d), run, context.words)
+    sets.drop(scratch(w, TODO), run, context.words)
+    classes(context, sm_class).sms -= count
+    classes(context, d).sms += count
+    for place in range(context.grids):
+        grid = resident(context, place)
         gained = grid.resident - grid.resident_was
         grid.waiting -= count * (grid.waiting_was - grid.waiting)
         grid.saved -= count * (grid.saved_was - grid.saved)
         grid.resident += count * gained
         if gained < 0:
-            note_end(x, grid)
+            note_end(context, grid)
     return count
 
 
 @called
-def end_rows_of_class(w, x, c, sms, rank, now):
+def end_rows_of_class(w, context, sm_class, sms, rank, now):
     """Carry the ``sms`` SMs of a class through the end of their finished rows; ``rank`` is one of them."""
-    sm = classes(x, c)
+    sm = classes(context, sm_class)
     sm.ended = 0
     r = 0
     while r < sm.rows:
-        if rows(x, c, r).end_ps > now:
+        if rows(context, sm_class, r).end_ps > now:
             r += 1
         else:
-            end_row(w, x, c, r, sms, rank, now)
+            end_row(w, context, sm_class, r, sms, rank, now)
 
 
 @inlined
-def end_row(w, x, c, r, sms, rank, now):
+def end_row(w, context, sm_class, r, sms, rank, now):
     """End the blocks of one row, as if one at a time; the dispatcher runs after each."""
-    sm = classes(x, c)
-    slot = rows(x, c, r).grid
-    blocks = rows(x, c, r).blocks
-    if grids(x, slot).tiled == 1:
-        end_blocks_of(w, grids(x, slot), int(rows(x, c, r).number), blocks * sms)
+    sm = classes(context, sm_class)
+    slot = rows(context, sm_class, r).grid
+    blocks = rows(context, sm_class, r).blocks
+    if grids(context, slot).tiled == 1:
+        end_blocks_of(w, grids(context, slot), int(rows(context, sm_class, r).number), blocks * sms)
     if w.detail == BLOCKS:
-        log_residency(w, x, c, r, now)
-    remove_row(x, c, r)
+        log_residency(w, context, sm_class, r, now)
+    remove_row(context, sm_class, r)
     sm.leaver = slot
     while blocks > 0:
-        position = head_for(w, x, rank)
+        position = head_for(w, context, rank)
         leaving = blocks
-        if position >= 0 and grids(x, queue(x, position).value).waiting <= problem(w).blocks:
+        if position >= 0 and grids(context, queue(context, position).value).waiting <= problem(w).blocks:
             # The head may run out of blocks on the way, and then grids behind it see the SMs at that moment.
             leaving = 1
         elif position >= 0 and blocks > 1 and blocks == sm.blocks:
             # The last block leaves an idle SM, whose carve-out is open, only if none has started by then.
             leaving = blocks - 1
-        occupy(x, c, -leaving, slot, sms)
+        occupy(context, sm_class, -leaving, slot, sms)
         blocks -= leaving
         sm.leaving = blocks
-        if position >= 0 and dispatch_to(w, x, c, sms, rank, position, now):
-            dispatch_all(w, x)
-    note_end(x, grids(x, slot))
+        if position >= 0 and dispatch_to(w, context, sm_class, sms, rank, position, now):
+            dispatch_all(w, context)
+    note_end(context, grids(context, slot))
 
 
 @inlined
-def note_end(x, grid):
+def note_end(context, grid):
     """Mark a grid whose blocks have all ended (or been drained)."""
     if grid.resident == 0 and grid.ended == 0 and (grid.waiting == 0 or grid.queued == NOT_QUEUED):
         grid.ended = 1
-        x.ended += 1
+        context.ended += 1
 
 
 @inlined
@@ -246,14 +253,16 @@ read_by(logs.add_row, add_row)
 
 
 @called
-def log_residency(w, x, c, r, now_ps):
+def log_residency(w, context, sm_class, r, now_ps):
     """The blocks of a row have ended, on all SMs of its class."""
-    ended = rows(x, c, r)
-    for k in range(x.words):
-        bits = word(members(x, c), k).bits
+    ended = rows(context, sm_class, r)
+    for k in range(context.words):
+        bits = word(members(context, sm_class), k).bits
         while bits != NONE:
             rank = k * BITS + lowest(bits)
             add_row(
-                w, logs.RESIDENCY, (sm_ids(w, rank), grids(x, ended.grid).launch, ended.blocks, ended.since_ps, now_ps)
+                w,
+                logs.RESIDENCY,
+                (sm_ids(w, rank), grids(context, ended.grid).launch, ended.blocks, ended.since_ps, now_ps),
             )
             bits &= bits - ONE

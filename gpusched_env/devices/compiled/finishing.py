@@ -169,9 +169,9 @@ def one_dependency_ended(w, source, slot):
 @called
 def has_others_beside(w, node):
     """Whether kernels that are not of a node's graph are resident."""
-    x = contexts(w, node.tenant if problem(w).sliced == 1 else 0)
-    for place in range(x.grids):
-        other = launches(w, resident(x, place).slot)
+    context = contexts(w, node.tenant if problem(w).sliced == 1 else 0)
+    for place in range(context.grids):
+        other = launches(w, resident(context, place).slot)
         if other.parent != node.parent or other.parent_id != node.parent_id:
             return True
     return False

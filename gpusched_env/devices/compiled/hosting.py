@@ -297,10 +297,10 @@ read_by(world.set_core_timer, timing.arm_core)
 def _traffic_changed(w):
     gpu = problem(w)
     w.dram_left = left_for_gpu(gpu.dram_bytes_per_us, w.cpu_traffic, gpu.kappa, gpu.saturation)
-    x = contexts(w, w.slicer_context)
-    if x.active == 1:
+    context = contexts(w, w.slicer_context)
+    if context.active == 1:
         # The event loop settles it before anything else happens; where it is being settled its rates come last.
-        x.next_ps = w.now_ps
+        context.next_ps = w.now_ps
 
 
 read_by(host_changed, place_host)

@@ -56,8 +56,8 @@ def run(w):
         if w.short == 1:
             fill_all_windows(w)
             continue
-        x = contexts(w, w.slicer_context)
-        upcoming_ps = x.next_ps if x.active == 1 else NEVER
+        context = contexts(w, w.slicer_context)
+        upcoming_ps = context.next_ps if context.active == 1 else NEVER
         ends = True
         if w.heap_length > 0 and timers(w, heap(w, 0).value).at_ps < upcoming_ps:
             upcoming_ps = timers(w, heap(w, 0).value).at_ps
@@ -91,7 +91,7 @@ def run(w):
                 continue
             w.now_ps = upcoming_ps
         if ends:
-            settle_context(w, x)
+            settle_context(w, context)
             continue
         owner = heap(w, 0).value
         order = timers(w, owner).order

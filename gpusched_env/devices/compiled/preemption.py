@@ -60,14 +60,14 @@ def begin_preemption(w, slot):
     if flight.mode == DRAIN:
         arm_preemption(w, slot, w.now_ps + problem(w).drain_ack_ps, PREEMPTION)
         return
-    x = context_of(w, launch.tenant)
-    settle_context(w, x)
+    context = context_of(w, launch.tenant)
+    settle_context(w, context)
     if flight.save_sms > 0:
-        stopped = stop_blocks(w, x, flight.grid, flight.save_first, flight.save_sms)
+        stopped = stop_blocks(w, context, flight.grid, flight.save_first, flight.save_sms)
     else:
-        leave_queue(w, x, slot)
-        stopped = stop_blocks(w, x, flight.grid, 0, problem(w).sms)
-    settle_context(w, x)
+        leave_queue(w, context, slot)
+        stopped = stop_blocks(w, context, flight.grid, 0, problem(w).sms)
+    settle_context(w, context)
     if stopped == 0 and flight.save_sms > 0:
         end_partial_save(w, launch)
         return
@@ -106,12 +106,12 @@ def withdraw(w, slot):
     """Hand out no further blocks of a kernel."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
-    x = context_of(w, launch.tenant)
-    settle_context(w, x)
-    leave_queue(w, x, slot)
-    if grids(x, flight.grid).resident == 0:
-        end_grid(w, x, grids(x, flight.grid))
-    settle_context(w, x)
+    context = context_of(w, launch.tenant)
+    settle_context(w, context)
+    leave_queue(w, context, slot)
+    if grids(context, flight.grid).resident == 0:
+        end_grid(w, context, grids(context, flight.grid))
+    settle_context(w, context)
 
 
 @called
@@ -119,18 +119,18 @@ def take_off(w, slot, keeps_progress):
     """Remove a kernel's stopped blocks, which are all; it becomes pending with what is left of it."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
-    x = context_of(w, launch.tenant)
-    grid = grids(x, flight.grid)
-    settle_context(w, x)
-    evict(w, x, flight.grid)
+    context = context_of(w, launch.tenant)
+    grid = grids(context, flight.grid)
+    settle_context(w, context)
+    evict(w, context, flight.grid)
     if grid.tiled == 1 and not keeps_progress:
         start_over(w, slot)
     flight.blocks = grid.waiting if keeps_progress else NONE
     flight.saved = grid.saved if keeps_progress else 0
     flight.saved_left = grid.saved_left if keeps_progress else 1.0
-    remove_grid(w, x, grid)
+    remove_grid(w, context, grid)
     kernel_preempted(w, slot, keeps_progress)
-    settle_context(w, x)
+    settle_context(w, context)
 
 
 @called
@@ -141,13 +141,13 @@ def put_back(w, slot):
     """
     launch = launches(w, slot)
     flight = flight_of(w, launch)
-    x = context_of(w, launch.tenant)
-    settle_context(w, x)
-    evict(w, x, flight.grid)
-    suspend(x, flight.grid, RETURNS)
+    context = context_of(w, launch.tenant)
+    settle_context(w, context)
+    evict(w, context, flight.grid)
+    suspend(context, flight.grid, RETURNS)
     flight.preemptions += 1
     arm_launch(w, slot, max(w.now_ps, readback_ps(w, slot)) + flight.dead_ps, STREAMS)
-    settle_context(w, x)
+    settle_context(w, context)
 
 
 @inlined
@@ -161,37 +161,37 @@ def readback_ps(w, slot):
 def requeue(w, slot):
     """The saved blocks of a kernel are read back: it hands out blocks again."""
     launch = launches(w, slot)
-    x = context_of(w, launch.tenant)
+    context = context_of(w, launch.tenant)
     # A wave that was jumped over and ends now is followed by the next one of its grid: it ends before this comes back.
-    settle_context(w, x)
-    enqueue(x, flight_of(w, launch).grid)
-    settle_context(w, x)
+    settle_context(w, context)
+    enqueue(context, flight_of(w, launch).grid)
+    settle_context(w, context)
 
 
 @called
-def leave_queue(w, x, slot):
+def leave_queue(w, context, slot):
     """Queue a grid no more; what is left of reading saved blocks back is done when it is launched again."""
     launch = launches(w, slot)
     flight = flight_of(w, launch)
-    suspend(x, flight.grid, NOT_QUEUED)
-    leave_channel(w, x, slot)
+    suspend(context, flight.grid, NOT_QUEUED)
+    leave_channel(w, context, slot)
     flight.restore_ps = max(0, readback_ps(w, slot) - w.now_ps)
     stop(w, launch_timer(w, slot))
 
 
 @called
-def suspend(x, number, queued):
+def suspend(context, number, queued):
     """Take a grid off the queue, if it is there, with waves that have not begun given back to it."""
-    grids(x, number).queued = queued
+    grids(context, number).queued = queued
     kept = 0
-    for position in range(x.queued):
-        if queue(x, position).value != number:
-            queue(x, kept).value = queue(x, position).value
+    for position in range(context.queued):
+        if queue(context, position).value != number:
+            queue(context, kept).value = queue(context, position).value
             kept += 1
-    if kept < x.queued:
-        x.queued = kept
-        undo_jump(x)
-        x.changed = 1
+    if kept < context.queued:
+        context.queued = kept
+        undo_jump(context)
+        context.changed = 1
 
 
 @called

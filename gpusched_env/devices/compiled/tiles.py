@@ -190,36 +190,36 @@ def end_blocks_of(w, grid, number, count):
 
 
 @called
-def reach_limits(x, now_ps):
+def reach_limits(context, now_ps):
     """Blocks that have come to their limit stay there."""
-    for c in range(1, x.classes):
-        for r in range(classes(x, c).rows):
-            row = rows(x, c, r)
+    for sm_class in range(1, context.classes):
+        for r in range(classes(context, sm_class).rows):
+            row = rows(context, sm_class, r)
             if row.limited == 1 and row.end_ps <= now_ps:
                 row.left = row.floor
                 row.at_ps = now_ps
                 row.rate = 0.0
                 row.end_ps = NEVER
                 row.held = 1
-                classes(x, c).dirty = 1
+                classes(context, sm_class).dirty = 1
 
 
 @called
-def find_limits(w, x):
+def find_limits(w, context):
     """How far blocks that are held may go, now that tiles were posted."""
-    for c in range(1, x.classes):
-        for r in range(classes(x, c).rows):
-            row = rows(x, c, r)
+    for sm_class in range(1, context.classes):
+        for r in range(classes(context, sm_class).rows):
+            row = rows(context, sm_class, r)
             if row.held == 1:
-                find_limit(w, x, row)
+                find_limit(w, context, row)
                 if row.held == 0:
-                    classes(x, c).dirty = 1
+                    classes(context, sm_class).dirty = 1
 
 
 @called
-def find_limit(w, x, row):
+def find_limit(w, context, row):
     """The first point of the work of a row's blocks at which they may not go on."""
-    grid = grids(x, row.grid)
+    grid = grids(context, row.grid)
     kernel = kernels(w, launches(w, grid.slot).identity)
     tiling = tilings(w, grid.slot)
     of_tiles = waits_for_tiles(w, grid.slot, row.number)

@@ -113,29 +113,29 @@ def dependents(w, launch):
 def on_gpu(w, slot):
     """Blocks of a launch that wait and that are resident; of a graph summed over its nodes."""
     launch = launches(w, slot)
-    x = context_of(w, launch.tenant)
+    context = context_of(w, launch.tenant)
     if launch.flight == NONE:
         return int(blocks_to_run(w, launch)), 0
     if launch.state == EMPTIED:
         return 0, 0
     if is_graph(w, launch):
-        return graph_blocks(w, x, slot, kernels(w, launch.identity).grid_blocks)
+        return graph_blocks(w, context, slot, kernels(w, launch.identity).grid_blocks)
     grid = flight_of(w, launch).grid
     if grid == NONE:
         return int(blocks_to_run(w, launch)), 0
-    return int(waiting_blocks(x, grid, w.now_ps)), int(grids(x, grid).resident)
+    return int(waiting_blocks(context, grid, w.now_ps)), int(grids(context, grid).resident)
 
 
 @called
-def graph_blocks(w, x, slot, blocks):
+def graph_blocks(w, context, slot, blocks):
     """Blocks of a launched graph that wait, and those on SMs."""
     graph = launches(w, slot)
     waiting = blocks - flight_of(w, graph).done_blocks
     on_sms = 0
-    for place in range(x.grids):
-        grid = resident(x, place)
+    for place in range(context.grids):
+        grid = resident(context, place)
         if launches(w, grid.slot).parent == slot:
-            left = waiting_blocks(x, flights(w, grid.slot).grid, w.now_ps)
+            left = waiting_blocks(context, flights(w, grid.slot).grid, w.now_ps)
             waiting -= grid.total - left
             on_sms += grid.resident
     return int(waiting), int(on_sms)
@@ -181,6 +181,6 @@ def launched_left_us(w, tenant):
 @called
 def occupancy(w):
     """Resident threads over the GPU's maximum, 0 to 1."""
-    x = contexts(w, w.slicer_context)
-    threads = x.resident_threads if x.active == 1 else 0
+    context = contexts(w, w.slicer_context)
+    threads = context.resident_threads if context.active == 1 else 0
     return threads / (problem(w).sms * problem(w).threads)
