@@ -39,8 +39,8 @@ _set = places(layout.WORD, "word")
 
 
 def _table(at: str, dtype: np.dtype[Any], name: str) -> Any:
-    """The access function ``(w, number)`` of a table, whose address is in the field ``at`` of ``w``, or of a
-    context.""" record = records(dtype, name)
+    """The access function ``(w, number)`` of a table; field ``at`` of ``w``, or of a context, has its address."""
+    record = records(dtype, name)
 
     @inlined
     def access(w, number):
