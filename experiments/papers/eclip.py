@@ -180,7 +180,7 @@ VARIED_COLUMNS = (
 VARIED_NOTE = f"As above: a hop costs {BARRIER_US:g} us, at most {CHANGES} switches, a launch every {HOST_US:g} us."
 IDLES_W = (15.0, 30.0, 60.0, 100.0)
 IDLE_W = load_gpu(GPU).power.idle_w
-PUBLISHED = stored("published/eclip.json")
+PUBLISHED = stored("published", "eclip.json")
 """Table I and the gains."""
 COUNTED = (IOCTL, PREALLOC, ECLIP)
 

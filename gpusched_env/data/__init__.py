@@ -44,6 +44,9 @@ def read_recorded(name: str) -> Workload:
 
 
 @functools.cache
-def stored(file: str) -> Any:
-    """What a JSON file of this folder holds: figures that were published, or fitted to measurements."""
-    return json.loads((resources.files("gpusched_env.data") / file).read_text(encoding="utf-8"))
+def stored(folder: str, file: str) -> Any:
+    """What a JSON file of one of the folders here holds: figures that were published, or fitted to measurements.
+
+    Whoever names a file by its name alone has it in the hash of what made its results.
+    """
+    return json.loads((resources.files("gpusched_env.data") / folder / file).read_text(encoding="utf-8"))

@@ -34,7 +34,7 @@ Count = Annotated[int, Meta(ge=1)]
 
 def published() -> Any:
     """The measured rows."""
-    return stored("published/cusync.json")
+    return stored("published", "cusync.json")
 
 
 def fitting(card: str, tile: tuple[int, int]) -> int:

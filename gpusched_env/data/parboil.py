@@ -56,7 +56,7 @@ OTHERS: Final[dict[str, tuple[str, tuple[int, int, int], tuple[int, int, int], K
 
 def published() -> Any:
     """The measured rows."""
-    return stored("published/bwlock.json")
+    return stored("published", "bwlock.json")
 
 
 def shares_of_histo() -> dict[str, float]:

@@ -50,7 +50,7 @@ class ProductSize(NamedTuple):
 
 
 def _fitted() -> Any:
-    return stored("calibration/products.json")
+    return stored("calibration", "products.json")
 
 
 def costs_on(gpu: str) -> ProductCosts:

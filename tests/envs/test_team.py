@@ -215,18 +215,18 @@ def test_threads_find_everything_compiled() -> None:
     """A process that forks while one of them holds Numba's lock has a child that waits for ever."""
     script = """
         import threading
-        from gpusched_env.envs import teamwork
+        from gpusched_env.envs import team
         from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 
         start, loaded = threading.Thread.start, []
         def watched(thread):
-            loaded.append(len(teamwork.take_part.signatures))
+            loaded.append(len(team.take_part.signatures))
             start(thread)
         threading.Thread.start = watched
         env = GpuSchedulingVectorEnv("Toy", num_envs=6, threads=3)
         env.reset(seed=0)
         env.step([1] * 6)
-        print(loaded, len(teamwork.take_part.signatures))
+        print(loaded, len(team.take_part.signatures))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[-2] == "[1, 1] 1"

@@ -81,7 +81,7 @@ def shipped_rates(source: str = "block-level") -> RateModel:
     Raises:
         InputError: there is no such source.
     """
-    rates = stored(f"calibration/{FILE}")["rates"]
+    rates = stored("calibration", FILE)["rates"]
     if source not in rates:
         raise InputError(f"no rates of a fleet are {source!r}; {did_you_mean(source, rates)}")
     return RateModel(**rates[source])
@@ -89,7 +89,7 @@ def shipped_rates(source: str = "block-level") -> RateModel:
 
 def published_fleet() -> Any:
     """Figures of the paper's fleet, and of its Figure 6."""
-    return stored("published/gpucolo_fleet.json")
+    return stored("published", "gpucolo_fleet.json")
 
 
 SHARED, GPUCOLO, GSLICE, WORST = range(4)

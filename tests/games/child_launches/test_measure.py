@@ -252,7 +252,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch, code: str) -> list[Overflow]:
 
     monkeypatch.setattr(overflow, "_started", started)
     monkeypatch.setattr(overflow, "TRIES", ((2048, LaunchPattern(warps=65)),))
-    return list(overflow.measured())
+    return list(overflow.measured_overflow())
 
 
 def test_a_try_that_hangs_is_killed_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

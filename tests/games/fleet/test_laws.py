@@ -20,6 +20,6 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 """Arguments by law."""
 
 
-@pytest.mark.parametrize(("name", "law"), list(laws_of(co_location)))
+@pytest.mark.parametrize(("name", "law"), [(name, law) for name, law in laws_of(co_location) if name in LAWS])
 def test_plain_and_compiled_are_equal(name: str, law: Callable[..., Any]) -> None:
     check_law(law, LAWS[name])

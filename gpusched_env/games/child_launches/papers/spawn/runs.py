@@ -173,7 +173,7 @@ OF_OFFLOADABLE = ("GC-citation", "GC-graph500", "MM-small", "MM-large")
 
 def published() -> Any:
     """The paper's figures, by benchmark."""
-    return stored("published/spawn.json")["benchmarks"]
+    return stored("published", "spawn.json")["benchmarks"]
 
 
 def _both(what: str, change: Callable[..., Change], *names: str) -> dict[str, Change]:
