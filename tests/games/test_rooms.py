@@ -37,6 +37,7 @@ def test_the_rest_works_without_a_game(name: str, tmp_path: Path) -> None:
     """Its folder, its line and its tests are deleted in a copy."""
     tree = tmp_path / "tree"
     shutil.copytree(ROOT, tree, symlinks=True, ignore=LEFT_OUT)
+    (tree / "docs").symlink_to(ROOT / "docs")
     shutil.rmtree(tree / "gpusched_env" / "games" / ROOMS[name])
     shutil.rmtree(tree / "tests" / "games" / ROOMS[name])
     registry = tree / "gpusched_env" / "scenarios" / "games.py"
