@@ -5,19 +5,15 @@ P. H. Coppock, B. Zhang, E. H. Solomon, V. Kypriotis, L. Yang, B. Sharma, D. Sch
 paper leaves open what a scheduler has to decide, the reproduction AureliusJustin/lithos-reproduction was looked at
 (``tpc_alloc.c``, ``docs/FIDELITY.md``).
 
-==================================================== =============
-====================================================
+==================================================== ============= ====================================================
 rule as published                                    section       here
-==================================================== =============
-====================================================
+==================================================== ============= ====================================================
 A client has a quota of TPCs (two SMs each) that is  5.3           ``quota``: equal shares of the ``urgent`` tenants,
 guaranteed to it; best-effort ones have none                       or of ``all``. The paper's are set by an operator
 TPC stealing: TPCs whose owner has no ready work     5.3           the same. A TPC that a launched kernel has got is
-are lent, by predicted completions of what each has                busy until that ends; of a kernel of few blocks
-these
+are lent, by predicted completions of what each has                busy until that ends; of a kernel of few blocks these
 been given                                                         are the first of its range. Tenants get ranges of
-                                                                   neighbouring TPCs only, best-effort ones the
-longest
+                                                                   neighbouring TPCs only, best-effort ones the longest
 Stolen work has a lower stream priority              5.3           the same
 Work in flight of a queue is limited to 100 us       5.3           ``outstanding_us``: the predicted time left of a
                                                                    tenant's launched kernels
@@ -27,8 +23,7 @@ that take 250 to 500 us, each on TPCs of its own                   after its sta
 Right-sizing: a kernel gets the fewest TPCs with     5.5           ``slip``, off unless it is given: by rounds of
 which it is hardly slower                                          blocks (:mod:`.right_sizing`), of its tenant's TPCs
                                                                    the first ones. Graphs are left as they are
-==================================================== =============
-====================================================
+==================================================== ============= ====================================================
 
 Left out: frequency scaling (5.6), which saves power at a loss of speed; a kernel never gets more SMs than its blocks
 can use.

@@ -1,41 +1,33 @@
 """Orion: a best-effort kernel runs beside a request only if it needs what the request's kernels do not.
 
-F. Strati, X. Ma, A. Klimovic, *Orion: Interference-aware, Fine-grained GPU Sharing for ML Applications* (EuroSys 2024),
-section 5, and its artefact (github.com/eth-easl/orion), ``src/scheduler/scheduler_eval.cpp``, function
+F. Strati, X. Ma, A. Klimovic, *Orion: Interference-aware, Fine-grained GPU Sharing for ML Applications*
+(EuroSys 2024), section 5, and its artefact (github.com/eth-easl/orion), ``src/scheduler/scheduler_eval.cpp``, function
 ``busy_wait_profile``, where no other file is named.
 
-============================================= =======================
-==================================================
+============================================= ======================= ==================================================
 As published                                  Where                   Here
-============================================= =======================
-==================================================
+============================================= ======================= ==================================================
 One client has high priority: its kernels go  Section 5.1             As published, for all tenants of the highest
-at once, on a stream of high priority                                 priority; with ``classes``, of so many
-priorities,
+at once, on a stream of high priority                                 priority; with ``classes``, of so many priorities,
                                                                       on streams that have them
-Best-effort clients take turns                ``start``, ``t``        As published (``turns``); or by priority, then
-age
+Best-effort clients take turns                ``start``, ``t``        As published (``turns``); or by priority, then age
 Without a request in service they go          ``seen[hp_client]==0``  As published; a gap in a request is service
 Beside one, if bound by another resource than ``profiles``            As published; bound is who uses at least 60 % of
 the high-priority kernel launched last, or if roofline_analysis.py    it (``bound``)
 either is bound by none
-... and if it needs fewer SMs than a          ``sm_threshold``        ``<``, as in the paper's listing (the artefact
-has
-threshold: all SMs beside inference                                   ``<=``, of all that it launches in one pass of
-its
+... and if it needs fewer SMs than a          ``sm_threshold``        ``<``, as in the paper's listing (the artefact has
+threshold: all SMs beside inference                                   ``<=``, of all that it launches in one pass of its
                                                                       loop). Kernels can need more SMs than there are
 ... which beside training is searched between ``low_sms``,            ``search_slowdown``: off by default, as for
 0 and the largest best-effort need: a step    ``high_sms``            inference. The tolerated time of an iteration is
-after 10 iterations, down if they took longer                         set by hand in the artefact, here as a multiple
-of
+after 10 iterations, down if they took longer                         set by hand in the artefact, here as a multiple of
 than tolerated                                                        that alone
 Best-effort time in flight is bounded: once   ``sum > depth``,        160 us: ``duration_threshold`` times
 above, nothing follows until all has finished ``run_orion.py``: 100   ``reference_us``, as the paper has 2.5 % of the
                                               to 160 us               latency of a request, of some milliseconds there
 A training's update phase stands any kernel   ``update_start``        Left out: where it begins is set by hand
 The first 10 iterations of each client go     ``cur_iters <= 10``     Left out: the artefact's warm-up, not measured
-============================================= =======================
-==================================================
+============================================= ======================= ==================================================
 """
 
 from __future__ import annotations

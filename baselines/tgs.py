@@ -4,11 +4,9 @@ B. Wu, Z. Zhang, Z. Bai, X. Liu, X. Jin, *Transparent GPU Sharing in Container C
 2023), and its artefact (github.com/pkusys/TGS), ``low_priority_hijack_call.c`` and ``high_priority_hijack_call.c`` in
 ``hijack/src``.
 
-============================================== =============================
-===========================================
+============================================== ============================= ===========================================
 As published                                   Where                         Here
-============================================== =============================
-===========================================
+============================================== ============================= ===========================================
 A production container, whose kernels go at    the paper                     The tenants of the highest priority, and
 once, and opportunistic ones                                                 all others
 Containers are processes that take turns       the paper                     ``contexts``, ``per-tenant``; ``shared``:
@@ -27,14 +25,11 @@ by a fortieth of that rate, or falls by 8 %;
 at a loss of 9 % it starts anew from a tenth
 After 20 losses of 12 % production's rate is   ``max_diff_counter``          As published
 taken to be a fifth less
-Without production there is no limit           ``num_zero``                  As published: none in three of five
-periods
-Least step, first limit, and production that   ``RATE_MIN``,                 The same in blocks a microsecond: 0.02,
-0.4
+Without production there is no limit           ``num_zero``                  As published: none in three of five periods
+Least step, first limit, and production that   ``RATE_MIN``,                 The same in blocks a microsecond: 0.02, 0.4
 counts as none                                 ``LIMIT_INITIALIZER``         and 0.0002
 Device memory is moved to the host             the paper                     Left out: all fits
-============================================== =============================
-===========================================
+============================================== ============================= ===========================================
 """
 
 from __future__ import annotations
