@@ -23,7 +23,7 @@ import numpy as np
 from gpusched_env.data import recorded_names
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib import recorded as time_sliced
+from gpusched_env.experiments.lib import recorded
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import (
     RECORDED_ON,
@@ -110,7 +110,7 @@ class TimeSlicedPair:
     horizon_us: float = 500_000.0
 
     def run(self, device: str) -> list[GroupFigure]:
-        turns = time_sliced.TimeSliced(TURNS, self.networks, self.horizon_us, skip=1).run(device)
+        turns = recorded.TimeSliced(TURNS, self.networks, self.horizon_us, skip=1).run(device)
         names = [f"mean iteration of {name}" for name in self.networks]
         found = zip(names, turns.simulated_us, turns.recorded_us, strict=True)
         return figures(f"time slicing, {' and '.join(self.networks)}", "us", SHARED_TOLERANCE, found)

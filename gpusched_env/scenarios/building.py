@@ -27,8 +27,7 @@ from gpusched_env.scenarios.profiles import GraphProfile, graph_profile
 from gpusched_env.scenarios.program import Compiler, JobProgram, as_graph
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.tenant_program import Stream, TenantProgram, engine_of, mean_per_job, steps_of
-from gpusched_env.scenarios.variants import slowed_workload, stretched
-from gpusched_env.scenarios.variants import with_load as with_load
+from gpusched_env.scenarios.variants import slowed_workload, stretched, with_load
 from gpusched_env.workload.carry_over import CarriedOver, carry_over
 from gpusched_env.workload.dependent import is_chain, random_chain
 from gpusched_env.workload.generated_names import is_irregular

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib import verdicts as judged
+from gpusched_env.experiments.lib import verdicts
 from gpusched_env.experiments.lib.recorded import GraphPairs, graph_cells, recorded_pairs
 from gpusched_env.experiments.lib.verdicts import (
     SHOWN,
@@ -104,7 +104,7 @@ their mean. *Training*: speed, 1 alone. *Progress*: the sum of both tasks'. *Sav
 under which a task never completes anything has no figure (nan)."""
 
     @staticmethod
-    def cells() -> Sequence[judged.Simulation]:
+    def cells() -> Sequence[verdicts.Simulation]:
         pairs = graph_cells(recorded_pairs())
         return [*judged_cells(), *one_process_cells(), *all_cells(), *shared_cells(), *pairs]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpusched_env.display.frame import frame, unstacked
-from gpusched_env.experiments.lib import verdicts as judged
+from gpusched_env.experiments.lib import verdicts
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, TimeSliced, recorded_turns
 from gpusched_env.experiments.lib.verdicts import as_row, verdict_of
-from gpusched_env.experiments.papers.fikit import runs as modes
+from gpusched_env.experiments.papers.fikit import runs
 from gpusched_env.experiments.papers.fikit.pairs import FEATURES, MOST_ABOVE, SPEEDUP, distribution, drivers, outsiders
 from gpusched_env.experiments.papers.fikit.runs import (
     ALONE,
@@ -197,7 +197,7 @@ class FikitFigures(Reproduction):
     """The figures of all runs of the paper."""
 
     @staticmethod
-    def cells() -> Sequence[judged.Simulation]:
+    def cells() -> Sequence[verdicts.Simulation]:
         turns = [TimeSliced(TURNS, pair, first_us=TURNS_US) for pair in recorded_turns(TURNS)]
         return [*all_cells(), *turns]
 
@@ -222,8 +222,8 @@ class FikitFigures(Reproduction):
             gap_share=1.0 - jobs.busy_us / alone_us,
             waits_per_ms=1e3 * jobs.waits / alone_us,
             kernels_per_ms=1e3 * jobs.kernels / alone_us,
-            measuring=own[modes.MEASURED] / alone_us,
-            overhead=own[modes.FIKIT_ALONE] / alone_us - 1.0,
+            measuring=own[runs.MEASURED] / alone_us,
+            overhead=own[runs.FIKIT_ALONE] / alone_us - 1.0,
         )
 
     @functools.cached_property
@@ -282,15 +282,15 @@ class FikitFigures(Reproduction):
 
     def by_slice(self) -> dict[float, DataFrame]:
         """Judged pairs on the paper's stand-in with their speed-ups, by time slice (us)."""
-        slices = {load_gpu(GPU).timing.slice_us: DEFAULT, **{us: mode for mode, us in modes.SLICES.items()}}
+        slices = {load_gpu(GPU).timing.slice_us: DEFAULT, **{us: mode for mode, us in runs.SLICES.items()}}
         pairs = self.by_gpu[GPU].dropna(subset=[*slices.values()])
         return {us: pairs.assign(speedup=pairs[slices[us]] / pairs[FIKIT]) for us in sorted(slices)}
 
     def overheads(self) -> DataFrame:
         """The largest relative growth of a completion time alone, by cost of an interception (us) and GPU."""
-        own = self._by_itself.rename(columns={mode: us for us, mode in modes.INTERCEPTED.items()})
-        growth = own.rename(columns={modes.FIKIT_ALONE: COST_US}).div(own[ALONE], axis=0) - 1.0
-        return growth[[COST_US, *modes.INTERCEPTED]].groupby("gpu", sort=False).max().T
+        own = self._by_itself.rename(columns={mode: us for us, mode in runs.INTERCEPTED.items()})
+        growth = own.rename(columns={runs.FIKIT_ALONE: COST_US}).div(own[ALONE], axis=0) - 1.0
+        return growth[[COST_US, *runs.INTERCEPTED]].groupby("gpu", sort=False).max().T
 
     def losses(self) -> DataFrame:
         """What wrong profiles cost, averaged over the pairs, relative to right ones.
@@ -298,7 +298,7 @@ class FikitFigures(Reproduction):
         ``high``: completion time of the high-priority service. ``low``: work done in its gaps.
         """
         times, shares = self._tried([*CASES])
-        relative = {"high": times.div(times[modes.RIGHT], axis=0), "low": shares.div(shares[modes.RIGHT], axis=0)}
+        relative = {"high": times.div(times[runs.RIGHT], axis=0), "low": shares.div(shares[runs.RIGHT], axis=0)}
         return frame({name: of.mean() for name, of in relative.items()}).dropna().rename_axis("case").reset_index()
 
     def thresholds(self) -> DataFrame:
@@ -307,8 +307,8 @@ class FikitFigures(Reproduction):
         ``high``: completion time of the high-priority service over that alone. ``low``: share of the time of the work
         in its gaps.
         """
-        times, shares = (of.mean() for of in self._tried([*modes.SWEEP.values()], relative_to="high_alone_us"))
-        swept = [(us, [modes.SWEEP[contexts, us] for contexts in modes.CONTEXTS]) for us in modes.EPSILONS_US]
+        times, shares = (of.mean() for of in self._tried([*runs.SWEEP.values()], relative_to="high_alone_us"))
+        swept = [(us, [runs.SWEEP[contexts, us] for contexts in runs.CONTEXTS]) for us in runs.EPSILONS_US]
         rows = [{"epsilon_us": us, "high": [*times[modes]], "low": [*shares[modes]]} for us, modes in swept]
         return frame(rows if times.notna().all() else [])
 
@@ -346,7 +346,7 @@ class FikitFigures(Reproduction):
         )
 
     def data(self) -> dict[str, Any]:
-        slices = {f"{us:g}": of for us, of in self.by_slice().items() if us in modes.SLICES.values()}
+        slices = {f"{us:g}": of for us, of in self.by_slice().items() if us in runs.SLICES.values()}
         gpus = {}
         for gpu, pairs in self.by_gpu.items():
             slowdowns = pairs[["high", "low", "speedup"]].assign(

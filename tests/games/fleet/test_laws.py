@@ -18,8 +18,13 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "iteration_stretch": st.tuples(share, some, st.one_of(st.just(0.0), some), some),
 }
 """Arguments by law."""
+NOT_LAWS = {
+    "all_activity", "control_gpucolo", "control_gslice", "false_alarm_probability", "own_activity", "published_fleet",
+    "set_shared_pace", "settle_controller", "shipped_rates", "sleep_of", "training_activity",
+}  # fmt: skip
+"""Functions of the module that work on tables of jobs, or read figures; any other one is a law."""
 
 
-@pytest.mark.parametrize(("name", "law"), [(name, law) for name, law in laws_of(co_location) if name in LAWS])
+@pytest.mark.parametrize(("name", "law"), [(name, law) for name, law in laws_of(co_location) if name not in NOT_LAWS])
 def test_plain_and_compiled_are_equal(name: str, law: Callable[..., Any]) -> None:
     check_law(law, LAWS[name])
