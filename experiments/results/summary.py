@@ -134,15 +134,15 @@ def check_opponents(summaries: Iterable[Summary], rankings: Sequence[Ranking]) -
     """Whether agents were ranked beside the strongest rules that are known.
 
     Raises:
-        InputError: the rule that was cheapest on training workloads is missing beside an agent; without a search there,
-            the one that was cheapest in another of the rankings with enough seeds.
+        InputError: the rule that was cheapest on training workloads is missing beside an agent, or one that was
+            cheapest in another of the rankings with enough seeds.
     """
     for row in summaries:
         if row.best("agent") is None:
             continue
         tuning, of = tuning_for(row.scenario), workloads_of(row.ranking)
         known = {} if tuning is None else {tuning.chosen: "training workloads"}
-        for other in rankings if tuning is None else ():
+        for other in rankings:
             if row.scenario in other.variants and workloads_of(other) == of and len(other.seeds) >= FEW_SEEDS:
                 known[other.cheapest(row.scenario)] = counted(len(other.seeds), "seed")
         for rule, where in known.items():
