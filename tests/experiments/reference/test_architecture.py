@@ -52,9 +52,9 @@ def test_it_is_read_in_fifteen_minutes() -> None:
     assert len(page("ARCHITECTURE.md").split()) <= MINUTES * WORDS_A_MINUTE
 
 
-def test_twenty_four_questions_are_answered() -> None:
+def test_at_least_twenty_four_questions_are_answered() -> None:
     rows = [row for row in page("docs/where.md").splitlines() if row.startswith("| ")]
-    assert len(rows) - 1 == 24
+    assert len(rows) - 1 >= 24
 
 
 def test_every_name_has_one_meaning_and_a_place() -> None:
