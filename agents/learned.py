@@ -17,7 +17,7 @@ from gpusched_env.envs.action_fields import LEAST_INTERVAL_US
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch_state import ObservationTables
 from gpusched_env.envs.features import Scalar
-from gpusched_env.envs.numbering import plan_of
+from gpusched_env.envs.numbering import slice_layout_of
 from gpusched_env.envs.observations import ShownLaunches
 from gpusched_env.errors import InputError
 from gpusched_env.planning.dispatcher import IntervalDispatcher
@@ -193,7 +193,7 @@ class _Workspace:
         self.layout = layout
         self._act_on_view = act_on_view
         self.acting = Acting(layout, policy.info.wait_us, decision_us)
-        plan = plan_of(layout)
+        laid = slice_layout_of(layout)
         self._no_plan = np.zeros((0, 0))
         self._shown = ShownLaunches(
             np.zeros((layout.pending_slots, len(PendingColumn))), np.zeros((layout.running_slots, len(RunningColumn)))
@@ -202,7 +202,7 @@ class _Workspace:
         tiles = np.zeros(SCRATCH if layout.predicts else (0, 0))
         workspace = Workspace(
             policy.actor(layout.pending_slots),
-            Slots(layout.lookahead, plan.rows, plan.choices, self._shown.pending, self._shown.running, seen, tiles),
+            Slots(layout.lookahead, laid.rows, laid.choices, self._shown.pending, self._shown.running, seen, tiles),
             np.zeros(len(Scalar)),
             ObservationTables.zeros(layout),
             np.zeros(layout.n, np.bool_),

@@ -11,7 +11,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gpusched_env.envs.action_fields import ActionFields
-from gpusched_env.envs.numbering import CHOICES, FIRST, SLOTS, action_of_command, fill_mask, plan_of, write_meaning
+from gpusched_env.envs.numbering import (
+    CHOICES,
+    FIRST,
+    SLOTS,
+    action_of_command,
+    fill_mask,
+    slice_layout_of,
+    write_meaning,
+)
 from gpusched_env.envs.observations import ShownLaunches, select
 from gpusched_env.envs.slices import OTHERS, Slice
 from gpusched_env.errors import IllegalCommand, InputError
@@ -50,7 +58,7 @@ class ActionLayout(ActionFields):
     @property
     def n(self) -> int:
         """Number of actions."""
-        return plan_of(self).n
+        return slice_layout_of(self).n
 
     def space(self) -> spaces.Discrete:
         return spaces.Discrete(self.n)
@@ -64,13 +72,13 @@ class ActionLayout(ActionFields):
 
     def choices(self, name: str) -> int:
         """How many actions each slot of a command has; ``name``: as in ``Scenario.commands``."""
-        plan = plan_of(self)
-        return next((int(row[CHOICES]) for each, row in zip(plan.slices, plan.rows, strict=True) if _is(each, name)), 0)
+        laid = slice_layout_of(self)
+        return next((int(row[CHOICES]) for each, row in zip(laid.slices, laid.rows, strict=True) if _is(each, name)), 0)
 
     def first(self, name: str) -> int:
         """The first action of a command, which is on offer."""
-        plan = plan_of(self)
-        return next(int(row[FIRST]) for each, row in zip(plan.slices, plan.rows, strict=True) if _is(each, name))
+        laid = slice_layout_of(self)
+        return next(int(row[FIRST]) for each, row in zip(laid.slices, laid.rows, strict=True) if _is(each, name))
 
     def mask(self, view: View, shown: ShownLaunches | None = None) -> NDArray[np.bool_]:
         """Which actions are legal in ``view``, shape ``(n,)``; waiting (action 0) always is.
@@ -80,10 +88,10 @@ class ActionLayout(ActionFields):
         which it could take the slots that its producer needs; and no budget of a core without processes.
         """
         legal = np.empty(self.n, np.bool_)
-        plan = plan_of(self)
+        laid = slice_layout_of(self)
         shown = shown if shown is not None else self.select(view)
         tables = shown.pending, shown.running, view.tenants.array, view.cores.array
-        fill_mask(plan.rows, plan.choices, *tables, view.sms, legal)
+        fill_mask(laid.rows, laid.choices, *tables, view.sms, legal)
         return legal
 
     def select(self, view: View) -> ShownLaunches:
@@ -209,28 +217,28 @@ class ActionLayout(ActionFields):
         Raises:
             InputError: not an action of this layout.
         """
-        plan = plan_of(self)
-        if not 0 <= action < plan.n:
-            raise InputError(f"action {action} is not in 0..{plan.n - 1}")
-        for part, row in zip(plan.slices, plan.rows.tolist(), strict=True):
+        laid = slice_layout_of(self)
+        if not 0 <= action < laid.n:
+            raise InputError(f"action {action} is not in 0..{laid.n - 1}")
+        for part, row in zip(laid.slices, laid.rows.tolist(), strict=True):
             if 0 <= action - row[FIRST] < row[SLOTS] * row[CHOICES]:
                 return part.command.NAME, *divmod(action - row[FIRST], row[CHOICES])
         return Wait.NAME, 0, 0
 
     def parts(self) -> list[tuple[str, int]]:
         """Commands on offer with the number of their slots, in the order of their actions."""
-        plan = plan_of(self)
-        return [(part.command.NAME, int(row[SLOTS])) for part, row in zip(plan.slices, plan.rows, strict=True)]
+        laid = slice_layout_of(self)
+        return [(part.command.NAME, int(row[SLOTS])) for part, row in zip(laid.slices, laid.rows, strict=True)]
 
     def _slice(self, name: str) -> Slice:
-        return next(part for part in plan_of(self).slices if _is(part, name))
+        return next(part for part in slice_layout_of(self).slices if _is(part, name))
 
     def _context(self, view: View, shown: ShownLaunches | None, streams: Streams) -> Any:
-        plan = plan_of(self)
+        laid = slice_layout_of(self)
         shown = shown if shown is not None else self.select(view)
         own = self.own_streams_from(streams)
         tables = shown.pending, shown.running, view.tenants.array, view.cores.array
-        return plan.rows, plan.choices, *tables, view.sms, own
+        return laid.rows, laid.choices, *tables, view.sms, own
 
     def own_streams_from(self, streams: Streams) -> int:
         """Row of the first of the scheduler's own streams among a problem's, which are its last ones.

@@ -21,7 +21,7 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.encoding import Bools, Features, Floats
 from gpusched_env.envs.extra_tables import CoreFeature, KnobFeature
 from gpusched_env.envs.features import TABLES, Scalar
-from gpusched_env.envs.numbering import Ints, plan_of
+from gpusched_env.envs.numbering import Ints, slice_layout_of
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.planning.interval import Knob
 from gpusched_env.planning.lookahead import SCRATCH as FUTURE_SCRATCH
@@ -228,7 +228,7 @@ class BatchState(NamedTuple):
     @classmethod
     def zeros(cls, count: int, layout: ActionLayout, *, drive_at: int, wait_us: float) -> BatchState:
         """State of ``count`` environments that have not begun; arguments as in :class:`Rules`."""
-        plan = plan_of(layout)
+        laid = slice_layout_of(layout)
         interval_ps = to_ps(layout.interval_us)
         return cls(
             rules=Rules(
@@ -240,8 +240,8 @@ class BatchState(NamedTuple):
                 layout.knobs,
                 bool(layout.budgets),
                 layout.lookahead,
-                plan.rows,
-                plan.choices,
+                laid.rows,
+                laid.choices,
             ),
             episodes=Episodes.zeros(count, layout.slots),
             progress=BatchProgress.zeros(count, layout.slots),

@@ -17,7 +17,7 @@ from gpusched_env.scheduling.commands import NOTHING, WAITING
 
 Ints = NDArray[np.int64]
 
-# Columns of ``Plan.rows``.
+# Columns of :attr:`SliceLayout.rows`.
 CODE: Final = 0
 FIRST: Final = 1
 SLOTS: Final = 2
@@ -42,7 +42,7 @@ class SliceLayout:
 
 
 @functools.cache
-def plan_of(layout: ActionFields) -> SliceLayout:
+def slice_layout_of(layout: ActionFields) -> SliceLayout:
     """The slices of a layout; the arrays are shared and must not be written to."""
     slots: dict[str, int] = {
         "pending": layout.pending_slots,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gpusched_env.envs.actions import ActionLayout
-from gpusched_env.envs.numbering import plan_of
+from gpusched_env.envs.numbering import slice_layout_of
 from gpusched_env.envs.slices import SLICES, partition_sms
 from gpusched_env.errors import IllegalCommand, InputError
 from gpusched_env.planning.interval import Serve
@@ -310,7 +310,7 @@ def test_a_pair_whose_producer_is_not_shown_is_left_alone(make_view: ViewMaker) 
 def test_what_a_scenario_does_not_offer_has_no_actions() -> None:
     layout = ActionLayout.of(load_scenario("Toy"), 2, 8)
     assert layout.parts() == [("launch", 2)]
-    assert plan_of(layout).n == layout.n == 3
+    assert slice_layout_of(layout).n == layout.n == 3
     assert [layout.choices(name) for name in ("launch", "preempt", "partition", "reject")] == [1, 0, 0, 0]
 
 

@@ -12,7 +12,7 @@ from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.extra_columns import encode_forms, encode_gains
 from gpusched_env.envs.features import TABLES
-from gpusched_env.envs.numbering import fill_mask, plan_of, write_meaning
+from gpusched_env.envs.numbering import fill_mask, slice_layout_of, write_meaning
 from gpusched_env.envs.observations import ObservationEncoder, scalars
 from gpusched_env.planning.tiles import SCRATCH
 from gpusched_env.scenarios.tenant_program import Stream
@@ -86,9 +86,9 @@ def test_a_batch_gets_what_single_views_get(random_view: Callable[[int, int], Vi
     )
     masks = np.zeros((count, LAYOUT.n), np.bool_)
     values = np.array([scalars(view) for view in views])
-    plan = plan_of(LAYOUT)
+    laid = slice_layout_of(LAYOUT)
     meanings = np.zeros((count, LAYOUT.n), COMMAND_RECORD)
-    observe(pending, running, tenants, in_use, values, plan.rows, plan.choices, out, masks, meanings, np.zeros(SCRATCH))
+    observe(pending, running, tenants, in_use, values, laid.rows, laid.choices, out, masks, meanings, np.zeros(SCRATCH))
     streams = (*[Stream(0, 0)] * 7, Stream(-1, 0))
     for e, view in enumerate(views):
         np.testing.assert_array_equal(masks[e], LAYOUT.mask(view))

@@ -185,7 +185,7 @@ def arrival_due(w, tenant):
     accrue_jobs(w, tenant)
     c.arrived += 1
     if p.max_batch > 0 and j.prompt + j.answer - 1 > p.longest_request:
-        give_up(w, tenant, number)
+        charge_rejection(w, tenant, number)
     else:
         arm_deadline(w, tenant)
         w.awake = 1
@@ -241,7 +241,7 @@ def oldest_unanswered(w, tenant):
 
 
 @procedure
-def give_up(w, tenant, number):
+def charge_rejection(w, tenant, number):
     """A job is rejected: charged as if it stayed until the horizon, if there is one, and were then done alone."""
     p = program(w, tenant)
     c = client(w, tenant)

@@ -7,7 +7,7 @@ import math
 from gpusched_env.compiling import procedure
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.workload.host.batching import begin_step, end_step, has_step
-from gpusched_env.workload.host.jobs import complete_job, give_up
+from gpusched_env.workload.host.jobs import charge_rejection, complete_job
 from gpusched_env.workload.host.states import (
     AWAKE,
     BLOCKED,
@@ -355,4 +355,4 @@ def reject(w, tenant, number):
         set_timer(w, HOST, c.first_thread, w.now_ps)
         if rules(w).cores > 0:
             host_changed(w, tenant)
-    give_up(w, tenant, number)
+    charge_rejection(w, tenant, number)
