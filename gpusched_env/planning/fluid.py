@@ -84,9 +84,13 @@ class Work(enum.IntEnum):
     BEFORE = enum.auto()
     """Place of the job before it of its tenant, where nothing can be rejected."""
     SERVED = enum.auto()
-    """Places of jobs that are served, in order."""
+    """Places of jobs that are served, from the first on."""
     SPEED = enum.auto()
     """Speeds of :attr:`SERVED`."""
+    ORDER = enum.auto()
+    """Places of jobs in the order in which they are served."""
+    OTHERS = enum.auto()
+    """Places of jobs that go behind those that are kept."""
     LAST_KEPT = enum.auto()
     """Place of the last job that is kept, by tenant, where nothing can be rejected."""
     NEWEST = enum.auto()
@@ -97,7 +101,13 @@ class Work(enum.IntEnum):
     """First of :data:`START_ROWS` rows: jobs as they are at the beginning of every future."""
     FROM = START + 5
     """Place of a job at the beginning, by its row of the table."""
-    IDLE = enum.auto()
+    PAIR = enum.auto()
+    """First of :data:`MEMORY_ROWS` rows, by entry of the memory of disturbances: who is disturbed, and by whom."""
+    PAIR_SPEED = PAIR + 4
+    """... the speed of the one behind."""
+    DISTURBED = PAIR_SPEED + 4
+    """... the disturbance."""
+    IDLE = DISTURBED + 4
     """By arrival that found nobody there: where in the log begins what is lost from then on."""
     LOG = enum.auto()
     """First of :data:`LOG_ROWS` rows: what was lost in the present future, one after the other."""
@@ -105,9 +115,12 @@ class Work(enum.IntEnum):
 
 START_ROWS: Final = 5
 """Rows of :class:`Work` that a future begins with, the first ones."""
+MEMORY_ROWS: Final = 4
 LOG_ROWS: Final = 32
 MOST: Final = 64
 """Jobs in the model at a time: what comes while so many are there is not seen."""
+REMEMBERED: Final = MEMORY_ROWS * MOST
+"""Entries of the memory of disturbances."""
 WORK: Final = (Work.LOG + LOG_ROWS, MOST)
 """Shape of the memory that futures are played in."""
 
@@ -355,39 +368,65 @@ def keep(work: Floats, count: int, forced: int, now_us: float, price: float, sca
 def serve(work: Floats, count: int, forced: int, alone: bool, tenants: Floats, model: Model) -> int:
     """Say who is served and how quickly, :attr:`Work.SERVED` and :attr:`Work.SPEED`; gives their number.
 
-    Oldest jobs of tenants are served in this order: the forced one, kept ones, those without a deadline, the rest;
-    the last two the other way round where nothing can be rejected.
-
     Where the speeds of pairs are known, those behind the first share :data:`LAUNCHES_BESIDE` launches: a graph is one,
     and other jobs take all that are left. Where they are not, all are served.
     """
-    served, first, left, launches = 0, forced, model.others, LAUNCHES_BESIDE
-    if forced != NOBODY:
-        served = put_in_service(work, served, forced, 1.0)
-        if alone:
-            return served
-    for class_ in range(1, 4):
-        seen = 0
-        for job in range(count):
-            tenant = int(work[Work.TENANT, job])
-            is_oldest, seen = not seen >> tenant & 1, seen | 1 << tenant
-            if not is_oldest or job == forced or urgency_class(work, job, tenant, model.rejects) != class_:
-                continue
-            if first == NOBODY:
-                first = job
-                served = put_in_service(work, served, job, 1.0)
-            elif model.pairs.shape[0] > 0:
-                served = serve_behind(work, served, job, model)
-                launches = launches - 1 if tenants[tenant, FluidTenant.GRAPHS] > 0.0 else 0
-                if launches == 0:
-                    return served
-            else:
-                for place in range(served):
-                    if work[Work.SERVED, place] == first:
-                        work[Work.SPEED, place] = model.first
-                served = put_in_service(work, served, job, SHARE * left)
-                left -= SHARE * left
+    if forced != NOBODY and alone:
+        return put_in_service(work, 0, forced, 1.0)
+    known = model.pairs.shape[0] > 0
+    waiting = put_in_order(work, count, forced, tenants, model)
+    if waiting == 0:
+        return 0
+    first = int(work[Work.ORDER, 0])
+    served, left = put_in_service(work, 0, first, 1.0 if known or waiting == 1 else model.first), model.others
+    for place in range(1, waiting):
+        job = int(work[Work.ORDER, place])
+        if known:
+            served = serve_behind(work, served, job, model)
+        else:
+            served = put_in_service(work, served, job, SHARE * left)
+            left -= SHARE * left
     return served
+
+
+@called
+def put_in_order(work: Floats, count: int, forced: int, tenants: Floats, model: Model) -> int:
+    """Write :attr:`Work.ORDER`, oldest jobs of tenants: the forced one, kept ones, those without a deadline, the rest;
+    the last two the other way round where nothing can be rejected. Gives the number of those that are served."""
+    seen, ordered, others, launches = 0, 0, 0, LAUNCHES_BESIDE
+    if forced != NOBODY:
+        work[Work.ORDER, 0] = forced
+        ordered = 1
+    known = model.pairs.shape[0] > 0
+    for job in range(count):
+        tenant = int(work[Work.TENANT, job])
+        is_oldest, seen = not seen >> tenant & 1, seen | 1 << tenant
+        if not is_oldest or job == forced:
+            continue
+        if work[Work.KEPT, job] == 0.0 and (model.rejects or work[Work.LAST_KEPT, tenant] < job):
+            work[Work.OTHERS, others] = job
+            others += 1
+            continue
+        work[Work.ORDER, ordered] = job
+        ordered += 1
+        if known and ordered > 1:
+            launches = launches - 1 if tenants[tenant, FluidTenant.GRAPHS] > 0.0 else 0
+            if launches == 0:
+                return ordered
+    # What is late and has to be done holds up all that will come.
+    for best_effort in (model.rejects, not model.rejects):
+        for place in range(others):
+            job = int(work[Work.OTHERS, place])
+            if (work[Work.DUE_US, job] == math.inf) != best_effort:
+                continue
+            work[Work.ORDER, ordered] = job
+            ordered += 1
+            if known and ordered > 1:
+                graphs = tenants[int(work[Work.TENANT, job]), FluidTenant.GRAPHS] > 0.0
+                launches = launches - 1 if graphs else 0
+                if launches == 0:
+                    return ordered
+    return ordered
 
 
 @called
@@ -411,21 +450,25 @@ def serve_behind(work: Floats, served: int, job: int, model: Model) -> int:
     for place in range(served):
         speed *= model.pairs[mine, int(work[Work.TENANT, int(work[Work.SERVED, place])]), 1]
     for place in range(served):
-        theirs = int(work[Work.TENANT, int(work[Work.SERVED, place])])
-        before, behind = model.pairs[theirs, mine, 0], model.pairs[mine, theirs, 1]
-        # Behind one only it has the speed of the pair, whatever the exponent: powers take longer than all else here.
-        work[Work.SPEED, place] *= before if speed == behind else disturbance(before, behind, speed, model.exponent)
+        work[Work.SPEED, place] *= disturbed(work, int(work[Work.TENANT, int(work[Work.SERVED, place])]), mine, speed, model)
     return put_in_service(work, served, job, speed)
 
 
 @called
-def urgency_class(work: Floats, job: int, tenant: int, rejects: bool) -> int:
-    """1 to 3 in the order of :func:`serve`, which puts the forced one before all."""
-    if work[Work.KEPT, job] > 0.0 or (not rejects and work[Work.LAST_KEPT, tenant] > job):
-        return 1
-    # What is late and has to be done holds up all that will come.
-    best_effort = work[Work.DUE_US, job] == math.inf
-    return 2 if best_effort == rejects else 3
+def disturbed(work: Floats, before: int, behind: int, speed: float, model: Model) -> float:
+    """Factor on the speed of a tenant's job by another one's behind it that others keep at ``speed``."""
+    faster, slower = model.pairs[before, behind, 0], model.pairs[behind, before, 1]
+    if speed == slower:
+        # Behind that one only. No power that is remembered is as quick as one that is 1.
+        return float(faster)
+    # Powers take longer than all else here, and few meet.
+    entry = (int(speed * REMEMBERED) + 31 * before + 7 * behind) % REMEMBERED
+    row, place = entry // MOST, entry % MOST
+    pair = before * MOST + behind
+    if work[Work.PAIR + row, place] != pair or work[Work.PAIR_SPEED + row, place] != speed:
+        work[Work.PAIR + row, place], work[Work.PAIR_SPEED + row, place] = pair, speed
+        work[Work.DISTURBED + row, place] = disturbance(faster, slower, speed, model.exponent)
+    return float(work[Work.DISTURBED + row, place])
 
 
 @called
@@ -474,8 +517,11 @@ def arrive(work: Floats, count: int, forced: int, now_us: float, tenant: int, te
 
 
 @called
-def add_up_shares(tenants: Floats, mean_gap_us: float, work: Floats) -> None:
-    """Write :attr:`Work.SHARES`: each tenant's is that of its rate."""
+def begin_tenants(tenants: Floats, mean_gap_us: float, work: Floats) -> None:
+    """Write :attr:`Work.SHARES`, each tenant's by its rate, and forget how others disturbed each other."""
+    for row in range(MEMORY_ROWS):
+        for entry in range(MOST):
+            work[Work.PAIR + row, entry] = NOBODY
     shares = 0.0
     for tenant in range(tenants.shape[0]):
         shares += tenants[tenant, FluidTenant.JOBS_A_US] * mean_gap_us

@@ -30,7 +30,7 @@ from gpusched_env.planning.fluid import (
     FluidTenant,
     Model,
     Work,
-    add_up_shares,
+    begin_tenants,
     advance,
     arrive,
     begin,
@@ -75,7 +75,7 @@ def mean_losses(
             ``inf`` of jobs that are not the oldest of their tenant, or cannot be in time and could be rejected.
     """
     mean_gap_us = mean_gap(tenants)
-    add_up_shares(tenants, mean_gap_us, work)
+    begin_tenants(tenants, mean_gap_us, work)
     for job in range(jobs.shape[0]):
         in_time = jobs[job, FluidJob.LEFT_US] <= jobs[job, FluidJob.DUE_US]
         out[0, job] = out[1, job] = 0.0 if (in_time or not model.rejects) and is_oldest(jobs, job) else math.inf
@@ -112,7 +112,7 @@ def lost_by_nobody_first(
     jobs: Floats, tenants: Floats, model: Model, mean_gap_us: float, gaps: Floats, draws: Floats, work: Floats
 ) -> float:
     """What is lost in all futures together if no job is made to go first; arguments as for :func:`mean_losses`."""
-    add_up_shares(tenants, mean_gap_us, work)
+    begin_tenants(tenants, mean_gap_us, work)
     count, late = begin(jobs, tenants, model, work)
     lost = 0.0
     for future in range(gaps.shape[0]):
