@@ -149,7 +149,9 @@ class Model(NamedTuple):
 
 
 @called
-def keep_in_order(work: Floats, count: int, forced: int, now_us: float, price: float, tenants: Floats, scale: float) -> None:
+def keep_in_order(
+    work: Floats, count: int, forced: int, now_us: float, price: float, tenants: Floats, scale: float
+) -> None:
     """Choose the jobs that are to be in time, as :func:`keep` does, where nothing can be rejected.
 
     A job that is left out frees the GPU only if no kept one of its tenant stands behind it: so the last kept one of a
@@ -299,7 +301,7 @@ def may_be_late_us(work: Floats, count: int) -> float:
 
 @called
 def in_time_until_us(due_us: float, left_us: float) -> float:
-    """Until then a job is not found to be late even if it is not served; less than it could be, as times are rounded."""
+    """Until then a job is not found to be late even if it is not served: a little less, as times are rounded."""
     return due_us - left_us - ROUNDING * due_us
 
 
@@ -450,7 +452,9 @@ def serve_behind(work: Floats, served: int, job: int, model: Model) -> int:
     for place in range(served):
         speed *= model.pairs[mine, int(work[Work.TENANT, int(work[Work.SERVED, place])]), 1]
     for place in range(served):
-        work[Work.SPEED, place] *= disturbed(work, int(work[Work.TENANT, int(work[Work.SERVED, place])]), mine, speed, model)
+        work[Work.SPEED, place] *= disturbed(
+            work, int(work[Work.TENANT, int(work[Work.SERVED, place])]), mine, speed, model
+        )
     return put_in_service(work, served, job, speed)
 
 

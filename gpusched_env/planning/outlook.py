@@ -30,11 +30,11 @@ from gpusched_env.planning.fluid import (
     FluidTenant,
     Model,
     Work,
-    begin_tenants,
     advance,
     arrive,
     begin,
     begin_anew,
+    begin_tenants,
     drawn_tenant,
     give_up_in_the_way,
     give_up_late,
@@ -63,8 +63,8 @@ def mean_losses(
     """Write what is lost on average if a job goes first until it is done.
 
     Args:
-        jobs: shape ``(jobs, 3)`` or wider, columns :class:`FluidJob`, at most :data:`~gpusched_env.planning.fluid.MOST`,
-            in order of deadlines.
+        jobs: shape ``(jobs, len(FluidJob))``, in order of deadlines, at most
+            :data:`~gpusched_env.planning.fluid.MOST`.
         tenants: shape ``(tenants, len(FluidTenant))``, at most as many.
         model: figures of the model.
         gaps: shape ``(futures, arrivals)``, times between arrivals in multiples of their mean; the same futures for
@@ -118,9 +118,7 @@ def lost_by_nobody_first(
     for future in range(gaps.shape[0]):
         for arrival in range(MOST):
             work[Work.IDLE, arrival] = NOWHERE
-        lost += loss(
-            count, late, NOBODY, False, tenants, model, mean_gap_us, gaps[future], draws[future], work, 0
-        )[0]
+        lost += loss(count, late, NOBODY, False, tenants, model, mean_gap_us, gaps[future], draws[future], work, 0)[0]
     return lost
 
 
@@ -196,7 +194,12 @@ def loss(
             if count < MOST:
                 tenant = drawn_tenant(draws[arrivals], tenants.shape[0], work)
                 forced, count = arrive(work, count, forced, now_us, tenant, tenants), count + 1
-                late_us = min(late_us, in_time_until_us(now_us + tenants[tenant, FluidTenant.SLO_US], tenants[tenant, FluidTenant.ALONE_US]))
+                late_us = min(
+                    late_us,
+                    in_time_until_us(
+                        now_us + tenants[tenant, FluidTenant.SLO_US], tenants[tenant, FluidTenant.ALONE_US]
+                    ),
+                )
             arrivals += 1
             next_us = next_us + gaps[arrivals] * mean_gap_us if arrivals < gaps.size else math.inf
     if model.rejects:
@@ -214,6 +217,8 @@ def loss(
         log[log_end] = END
         log_end += 1
     return lost, log_end
+
+
 PRICES: Final = np.arange(11) * 0.15
 """Prices that are tried, in multiples of what a microsecond earns on average."""
 FUTURES: Final = 32
@@ -274,7 +279,7 @@ def worth_a_us(tenants: Floats, pairs: Floats, exponent: float, rejects: bool = 
 
     Args:
         tenants: shape ``(tenants, len(FluidTenant))``. 0 for more than the model holds
-            (:data:`~gpusched_env.planning.outlook.MOST`), and where nobody with an objective sends jobs by a rate.
+            (:data:`~gpusched_env.planning.fluid.MOST`), and where nobody with an objective sends jobs by a rate.
         pairs, exponent, rejects: of :class:`~gpusched_env.planning.fluid.Model`.
     """
     with_slo = tenants[:, FluidTenant.SLO_US] < math.inf
