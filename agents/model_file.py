@@ -38,6 +38,7 @@ from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_layout
 from gpusched_env.agents.training.folder import CONFIG, read_config
 from gpusched_env.envs.actions import ActionLayout
+from gpusched_env.envs.features import TenantFeature
 from gpusched_env.envs.observations import Observation, ObservationEncoder
 from gpusched_env.envs.setup import offered
 from gpusched_env.errors import InputError
@@ -81,7 +82,7 @@ class TrainedModel:
     """How long its decisions stand; 0: each launch is one, or it is not known."""
     rejects: bool = True
     """Whether it may reject jobs, where :attr:`scenario` offers that."""
-    futures: bool = True
+    futures: bool = False
     """Whether it is told what is lost in sampled futures, where its decisions stand for an interval."""
 
     @property
@@ -100,11 +101,13 @@ class TrainedModel:
         """The model's actions in ``scenario``.
 
         A file of ``model.save`` does not say what its environments were: those that ``gym.make`` gives without asking
-        for more, or else of everything that ``scenario`` offers.
+        for more than futures, or else of everything that ``scenario`` offers.
         """
         if self.scenario is None and isinstance(scenario, Scenario):
             usual = offered(scenario, {}, None)
-            layout = ActionLayout.of(usual.scenario, *self.rows, usual.interval_us, rejects=usual.rejects)
+            layout = ActionLayout.of(
+                usual.scenario, *self.rows, usual.interval_us, rejects=usual.rejects, futures=self.futures
+            )
             if layout.n == self.actions:
                 return layout
         return ActionLayout.of(scenario, *self.rows, self.interval_us, rejects=self.rejects, futures=self.futures)
@@ -236,7 +239,14 @@ def _unpickled(path: Path) -> TrainedModel:
     if scaled:
         raise InputError(f"{path}: {_SCALED}")
     policy = _built(kind, (data["observation_space"], data["action_space"]), data["policy_kwargs"], parameters)
-    return TrainedModel(algorithm, policy, None, None, data["seed"], data["num_timesteps"])
+    futures = _tells_futures(data["_last_obs"])
+    return TrainedModel(algorithm, policy, None, None, data["seed"], data["num_timesteps"], futures=futures)
+
+
+def _tells_futures(last: Any) -> bool:
+    """Whether the last observations of a training, if there are any, told what is lost in sampled futures."""
+    ahead = [TenantFeature.AHEAD, TenantFeature.AHEAD_ALONE]
+    return last is not None and bool(np.any(last["tenants"][..., ahead]))
 
 
 def _unscaled(observations: Any) -> bool:

@@ -41,9 +41,9 @@ from gpusched_env.baselines.pending import JOB, JOB_LEFT, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.ranked_streams import JOB_TENANT, UNLIMITED, Rank, Row
 from gpusched_env.errors import InputError
-from gpusched_env.planning.fluid import FluidJob, FluidTenant, Model
+from gpusched_env.planning.fluid import MOST, WORK, FluidTenant, Model
 from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
-from gpusched_env.planning.outlook import BESIDE, FIRST, MOST, SCALE, launched_as_graphs, mean_losses, worth_a_us
+from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, launched_as_graphs, mean_losses, worth_a_us
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.reads import Reads
@@ -119,8 +119,8 @@ class ModelPredictive(Moore):
         self._future_scale, self._first, self._beside, self._limit = scale, first, beside, others
         self._prices_itself = price is None
         self._interference = interference
-        self._work = np.empty((MOST, len(FluidJob)))
-        self._found = np.empty(MOST)
+        self._work = np.empty(WORK)
+        self._found = np.empty((2, MOST))
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """Nothing has arrived."""
@@ -158,7 +158,7 @@ class ModelPredictive(Moore):
     def decide(self, view: View) -> Command:
         """Look ahead if other jobs are there; then as the base rule, with the chosen job before all others.
 
-        Of more tenants than the model holds (:data:`~gpusched_env.planning.outlook.MOST`) nothing is seen.
+        Of more tenants than the model holds (:data:`~gpusched_env.planning.fluid.MOST`) nothing is seen.
         """
         for kernel in view.pending.rows:
             tenant = int(kernel[TENANT])
@@ -211,8 +211,8 @@ class ModelPredictive(Moore):
         arrivals = int(MORE * self._horizon_us * rates[self._with_slo].sum()) + LEAST
         gaps = self._rng.standard_exponential((self._samples, arrivals))
         draws = self._rng.random((self._samples, arrivals))
-        found = self._found[: len(table)]
-        mean_losses(table, self._tenants, self._model, False, gaps, draws, self._work, found)
+        mean_losses(table, self._tenants, self._model, gaps, draws, self._work, self._found)
+        found, alone = self._found[:, : len(table)]
         if not np.isfinite(found).any():
             return
         kept = self.kept(view, jobs[jobs[:, JobColumn.DEADLINE_US] < math.inf].tolist())
@@ -221,7 +221,6 @@ class ModelPredictive(Moore):
         found[base] -= self._least_gain
         best = int(np.argmin(found))
         least = found[best]
-        mean_losses(table, self._tenants, self._model, True, gaps, draws, self._work, found)
-        if found.min() < least - self._least_gain:
-            best, self._others = int(np.argmin(found)), 0
+        if alone.min() < least - self._least_gain:
+            best, self._others = int(np.argmin(alone)), 0
         self._goes_first = job_id(jobs[best])

@@ -266,8 +266,9 @@ class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
     """Longest simulated wait of action 0."""
     interval_us: NonNegative = 0.0
     """How long a decision stands while a dispatcher launches; 0: every launch is one."""
-    futures: bool = True
-    """Whether observations tell then what is lost in sampled futures; without, decisions are several times as quick."""
+    futures: bool = False
+    """Whether observations tell then what is lost in sampled futures, which takes most of the time of a decision; the
+    policy ``serve``, which goes by that, is told in any case."""
     shaping: bool = True
     """Whether rewards are shaped by progress (:mod:`gpusched_env.agents.shaping`)."""
     reward_scale: Positive | None = None
@@ -308,7 +309,8 @@ class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
             settings = msgspec.to_builtins(msgspec.convert(valid.settings, SETTINGS[valid.algo]))
         except msgspec.ValidationError as error:
             raise InputError(f"{valid.algo}: {error}") from error
-        valid = msgspec.structs.replace(valid, policy=policy, settings=settings)
+        futures = valid.futures or policy == "serve"
+        valid = msgspec.structs.replace(valid, policy=policy, settings=settings, futures=futures)
         if valid.algo != DISTILLATION:
             return valid
         # What it learns is to do without futures, and who goes first for an interval.

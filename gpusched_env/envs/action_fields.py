@@ -66,8 +66,9 @@ class ActionFields:
     reshapes: bool = False
     """Whether kernels can be given other forms; observations show them (:mod:`gpusched_env.envs.extra_columns`)."""
     futures: bool = True
-    """Whether observations tell then what is lost in sampled futures (:mod:`gpusched_env.planning.lookahead`). That
-    takes most of the time of a decision; without, its columns are 0."""
+    """Whether observations tell then what is lost in sampled futures (:mod:`gpusched_env.planning.lookahead`);
+    otherwise its columns are 0. Environments leave that out unless told otherwise; files of policies that do not say
+    so are of those that were told."""
 
     @classmethod
     def of(

@@ -145,7 +145,8 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
     - `interval_us`: how long a decision stands, see above; 0: every launch is one. By default as the scenario says,
       most often 0.
     - `futures`: whether, with an interval, observations tell what is lost in sampled futures if one tenant or another
-      goes first (the columns `AHEAD` and `AHEAD_ALONE`, otherwise 0). That takes most of the time of a step.
+      goes first (the columns `AHEAD` and `AHEAD_ALONE`, otherwise 0). The more jobs are there, the longer that takes:
+      up to several times as long as the rest of a step. The rule `serve` needs it.
     - `commands`: what an agent may do besides waiting, some of `launch`, `preempt`, `partition`, `reject`,
       `reshape`, `synchronise`, `throttle` and `budget`. By default it launches, reshapes and synchronises only; where
       decisions are about knobs or budgets it sets these. What else a scenario offers to schedulers stands in its data
@@ -173,7 +174,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
         interval_us: float | None = None,
-        futures: bool = True,
+        futures: bool = False,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:

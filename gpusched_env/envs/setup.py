@@ -66,7 +66,7 @@ def lay_out(
     running_slots: Any,
     interval_us: Any = 0.0,
     rejects: bool = True,
-    futures: bool = True,
+    futures: bool = False,
 ) -> ActionLayout:
     """The action space of an environment; its observations have the same rows.
 

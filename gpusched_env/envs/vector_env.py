@@ -114,7 +114,7 @@ class GpuSchedulingVectorEnv(OneThread, Uncopied, VectorEnv[Observation, NDArray
         running_slots: int = RUNNING_SLOTS,
         wait_us: float = 100.0,
         interval_us: float | None = None,
-        futures: bool = True,
+        futures: bool = False,
         record: Detail | None = None,
         **overrides: Any,
     ) -> None:

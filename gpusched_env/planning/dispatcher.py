@@ -107,6 +107,16 @@ class IntervalDispatcher:
         """The latest decision, whether it stands already or not."""
         return self._serve if self._next is None else self._next[1]
 
+    @property
+    def stands(self) -> Serve:
+        """The decision that stands."""
+        return self._serve
+
+    @property
+    def next_us(self) -> float:
+        """Until when it stands: the end of the interval, or when the next decision is made."""
+        return self._until_us if self._next is None else self._next[0]
+
     def asks(self, view: View) -> bool:
         """Whether it is time for a decision: the interval is over, and none is being made."""
         return bool(view.time_us >= self._until_us - HALF_PS and not self._waits(view))
@@ -120,13 +130,13 @@ class IntervalDispatcher:
 
         Until then the decision before it stands, and at the beginning of an episode :data:`BY_PLAN`.
         """
-        self._let_stand(view)
+        self.let_stand(view)
         self._next = (view.time_us + next(self.latencies_us, decision_us), serve)
         self._until_us = view.time_us + self.interval_us
 
     def command(self, view: View) -> Command:
         """The next rejection or launch, or the wait until there is one, a decision stands or the next is due."""
-        self._let_stand(view)
+        self.let_stand(view)
         knobs = self._knobs_now(view)
         if self.outlook.rejects:
             tenant = to_reject(self._plan, len(view.tenants), self._serve.tenant)
@@ -135,14 +145,16 @@ class IntervalDispatcher:
         pending = view.pending.array
         row = next_launch(knobs, self._first, pending, view.tenants.array, view.jobs.array)
         if row == NOBODY:
-            return Wait(self._until_us if self._next is None else self._next[0])
+            return Wait(self.next_us)
         tenant = int(pending[row, PendingColumn.TENANT])
         return Launch(int(pending[row, PendingColumn.ID]), int(knobs[Knob.PRIORITY, tenant]))
 
-    def _let_stand(self, view: View) -> None:
-        """What has been decided by now stands."""
-        if self._next is not None and not self._waits(view):
-            self._serve, self._jobs, self._next = self._next[1], None, None
+    def let_stand(self, view: View) -> bool:
+        """What has been decided by now stands; whether that is another decision than before."""
+        if self._next is None or self._waits(view):
+            return False
+        self._serve, self._jobs, self._next = self._next[1], None, None
+        return True
 
     def _knobs_now(self, view: View) -> Knobs:
         """What the decision stands for with the jobs that are there."""

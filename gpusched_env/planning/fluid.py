@@ -40,6 +40,8 @@ Floats = NDArray[np.float64]
 NOBODY: Final = -1
 ROUNDING_US: Final = 1e-6
 """Tolerance of comparisons of times, which are sums of quotients."""
+ROUNDING: Final = 1e-9
+"""Far more than what rounding makes of a time, as a share of it."""
 
 
 class FluidTenant(enum.IntEnum):
@@ -57,19 +59,70 @@ class FluidTenant(enum.IntEnum):
 
 
 class FluidJob(enum.IntEnum):
-    """Columns of the table of jobs, which are in order of deadlines; those behind :attr:`LEFT_US` are worked in."""
+    """Columns of the table of jobs, which are in order of deadlines."""
 
     TENANT = 0
     DUE_US = enum.auto()
     """Deadline, from now on; ``inf`` without an objective."""
     LEFT_US = enum.auto()
     """Profiled device time left."""
-    LATE = enum.auto()
-    """1 if it is late for sure and lost, but has to be done, as nothing can be rejected."""
+
+
+class Work(enum.IntEnum):
+    """Rows of the memory that a future is played in: by place of a job, in order of deadlines, unless it says
+    otherwise."""
+
+    TENANT = 0
+    DUE_US = enum.auto()
+    LEFT_US = enum.auto()
     EARNS = enum.auto()
     """Weight over the time left."""
+    LATE = enum.auto()
+    """1 if it is late for sure and lost, but has to be done, as nothing can be rejected."""
     KEPT = enum.auto()
+    """1 if it is to be in time."""
+    BEFORE = enum.auto()
+    """Place of the job before it of its tenant, where nothing can be rejected."""
+    SERVED = enum.auto()
+    """Places of jobs that are served, from the first on."""
     SPEED = enum.auto()
+    """Speeds of :attr:`SERVED`."""
+    ORDER = enum.auto()
+    """Places of jobs in the order in which they are served."""
+    OTHERS = enum.auto()
+    """Places of jobs that go behind those that are kept."""
+    LAST_KEPT = enum.auto()
+    """Place of the last job that is kept, by tenant, where nothing can be rejected."""
+    NEWEST = enum.auto()
+    """Place of the last job so far, by tenant, while jobs are chosen."""
+    SHARES = enum.auto()
+    """Summed shares of arrivals, by tenant."""
+    START = enum.auto()
+    """First of :data:`START_ROWS` rows: jobs as they are at the beginning of every future."""
+    FROM = START + 5
+    """Place of a job at the beginning, by its row of the table."""
+    PAIR = enum.auto()
+    """First of :data:`MEMORY_ROWS` rows, by entry of the memory of disturbances: who is disturbed, and by whom."""
+    PAIR_SPEED = PAIR + 4
+    """... the speed of the one behind."""
+    DISTURBED = PAIR_SPEED + 4
+    """... the disturbance."""
+    IDLE = DISTURBED + 4
+    """By arrival that found nobody there: where in the log begins what is lost from then on."""
+    LOG = enum.auto()
+    """First of :data:`LOG_ROWS` rows: what was lost in the present future, one after the other."""
+
+
+START_ROWS: Final = 5
+"""Rows of :class:`Work` that a future begins with, the first ones."""
+MEMORY_ROWS: Final = 4
+LOG_ROWS: Final = 32
+MOST: Final = 64
+"""Jobs in the model at a time: what comes while so many are there is not seen."""
+REMEMBERED: Final = MEMORY_ROWS * MOST
+"""Entries of the memory of disturbances."""
+WORK: Final = (Work.LOG + LOG_ROWS, MOST)
+"""Shape of the memory that futures are played in."""
 
 
 class Model(NamedTuple):
@@ -96,60 +149,59 @@ class Model(NamedTuple):
 
 
 @called
-def keep_in_order(work: Floats, count: int, forced: int, now_us: float, price: float, scale: float) -> None:
-    """Choose the jobs that are to be in time, as :func:`~gpusched_env.planning.fluid.keep` does.
+def keep_in_order(
+    work: Floats, count: int, forced: int, now_us: float, price: float, tenants: Floats, scale: float
+) -> None:
+    """Choose the jobs that are to be in time, as :func:`keep` does, where nothing can be rejected.
 
-    A job that is left out frees the GPU only if no kept one of its tenant stands behind it; of others, none is.
+    A job that is left out frees the GPU only if no kept one of its tenant stands behind it: so the last kept one of a
+    tenant is.
     """
-    done_us = scale * work[forced, FluidJob.LEFT_US] if forced != NOBODY else 0.0
+    for tenant in range(tenants.shape[0]):
+        work[Work.LAST_KEPT, tenant] = work[Work.NEWEST, tenant] = NOBODY
+    done_us = scale * work[Work.LEFT_US, forced] if forced != NOBODY else 0.0
     for job in range(count):
-        work[job, FluidJob.KEPT] = 0.0
-    for job in range(count):
-        late = work[job, FluidJob.LATE] > 0.0 or work[job, FluidJob.DUE_US] == math.inf
-        if job == forced or late or work[job, FluidJob.EARNS] <= price:
+        tenant = int(work[Work.TENANT, job])
+        work[Work.BEFORE, job], work[Work.NEWEST, tenant] = work[Work.NEWEST, tenant], job
+        work[Work.KEPT, job] = 0.0
+        late = work[Work.LATE, job] > 0.0 or work[Work.DUE_US, job] == math.inf
+        if job == forced or late or work[Work.EARNS, job] <= price:
             continue
-        work[job, FluidJob.KEPT] = 1.0
+        work[Work.KEPT, job], work[Work.LAST_KEPT, tenant] = 1.0, job
         done_us += scale * needed_us(work, job, forced)
-        while done_us > work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
+        while done_us > work[Work.DUE_US, job] - now_us + ROUNDING_US:
             worst, least = NOBODY, math.inf
-            for other in range(job + 1):
-                if (
-                    work[other, FluidJob.KEPT] > 0.0
-                    and work[other, FluidJob.EARNS] < least
-                    and not stands_before_kept(work, job + 1, other)
-                ):
-                    worst, least = other, work[other, FluidJob.EARNS]
+            for other in range(tenants.shape[0]):
+                last = int(work[Work.LAST_KEPT, other])
+                if last != NOBODY:
+                    earns = work[Work.EARNS, last]
+                    if earns < least or (earns == least and last < worst):
+                        worst, least = last, earns
             if worst == NOBODY:
                 break
             done_us -= scale * needed_us(work, worst, forced)
-            work[worst, FluidJob.KEPT] = 0.0
+            work[Work.KEPT, worst] = 0.0
+            before = int(work[Work.BEFORE, worst])
+            while before != NOBODY and work[Work.KEPT, before] == 0.0:
+                before = int(work[Work.BEFORE, before])
+            work[Work.LAST_KEPT, int(work[Work.TENANT, worst])] = before
     if forced != NOBODY:
-        work[forced, FluidJob.KEPT] = 1.0
+        tenant = int(work[Work.TENANT, forced])
+        work[Work.KEPT, forced] = 1.0
+        work[Work.LAST_KEPT, tenant] = max(work[Work.LAST_KEPT, tenant], forced)
 
 
 @called
 def needed_us(work: Floats, job: int, forced: int) -> float:
     """Time of a job and of those before it of its tenant, back to one that is kept (us); the forced one is counted
     apart."""
-    needed = work[job, FluidJob.LEFT_US]
-    for before in range(job - 1, -1, -1):
-        if work[before, FluidJob.TENANT] != work[job, FluidJob.TENANT]:
-            continue
-        if work[before, FluidJob.KEPT] > 0.0:
-            break
+    needed = work[Work.LEFT_US, job]
+    before = int(work[Work.BEFORE, job])
+    while before != NOBODY and work[Work.KEPT, before] == 0.0:
         if before != forced:
-            needed += work[before, FluidJob.LEFT_US]
+            needed += work[Work.LEFT_US, before]
+        before = int(work[Work.BEFORE, before])
     return float(needed)
-
-
-@called
-def stands_before_kept(work: Floats, count: int, job: int) -> bool:
-    """Whether a kept job of its tenant comes after a job, among the first ``count``."""
-    found = 0
-    for later in range(job + 1, count):
-        same = work[later, FluidJob.TENANT] == work[job, FluidJob.TENANT]
-        found += same and work[later, FluidJob.KEPT] > 0.0
-    return bool(found > 0)
 
 
 @cached()
@@ -176,144 +228,256 @@ LAUNCHES_BESIDE: Final = 4
 
 
 @called
-def write_job(work: Floats, job: int, tenant: int, due_us: float, left_us: float, tenants: Floats) -> None:
-    """Write a job's row."""
-    work[job, FluidJob.TENANT], work[job, FluidJob.DUE_US], work[job, FluidJob.LEFT_US] = tenant, due_us, left_us
-    work[job, FluidJob.EARNS] = tenants[tenant, FluidTenant.WEIGHT] / max(left_us, ROUNDING_US)
+def write_job(work: Floats, job: int, left_us: float, tenants: Floats) -> None:
+    """Write what is left of a job."""
+    work[Work.LEFT_US, job] = left_us
+    work[Work.EARNS, job] = tenants[int(work[Work.TENANT, job]), FluidTenant.WEIGHT] / max(left_us, ROUNDING_US)
 
 
 @called
-def give_up(
-    work: Floats, count: int, forced: int, now_us: float, tenants: Floats, model: Model
-) -> tuple[int, int, float]:
-    """Remove jobs that cannot be in time, plan, and remove those in the way of kept ones.
+def begin(jobs: Floats, tenants: Floats, model: Model, work: Floats) -> tuple[int, float]:
+    """Write what every future begins with, :attr:`Work.START` and :attr:`Work.FROM`: the jobs of a table, but for
+    those that cannot be in time and are given up.
 
     Returns:
-        jobs that are there, which of them goes first, weights of those removed.
+        jobs that are there, weights of those that cannot be in time.
+    """
+    lost, count = 0.0, 0
+    for job in range(jobs.shape[0] - 1, -1, -1):
+        if jobs[job, FluidJob.LEFT_US] > jobs[job, FluidJob.DUE_US] + ROUNDING_US:
+            lost += tenants[int(jobs[job, FluidJob.TENANT]), FluidTenant.WEIGHT]
+    for job in range(jobs.shape[0]):
+        late = jobs[job, FluidJob.LEFT_US] > jobs[job, FluidJob.DUE_US] + ROUNDING_US
+        work[Work.FROM, job] = count
+        if late and model.rejects:
+            continue
+        work[Work.TENANT, count], work[Work.DUE_US, count] = jobs[job, FluidJob.TENANT], jobs[job, FluidJob.DUE_US]
+        write_job(work, count, jobs[job, FluidJob.LEFT_US], tenants)
+        work[Work.LATE, count] = 1.0 if late else 0.0
+        for row in range(START_ROWS):
+            work[Work.START + row, count] = work[row, count]
+        count += 1
+    return count, lost
+
+
+@called
+def begin_anew(work: Floats, count: int) -> None:
+    """Begin another future with the ``count`` jobs of :func:`begin`."""
+    for row in range(START_ROWS):
+        for job in range(count):
+            work[row, job] = work[Work.START + row, job]
+
+
+@called
+def give_up_late(
+    work: Floats, count: int, forced: int, now_us: float, tenants: Floats, model: Model
+) -> tuple[int, int, float]:
+    """Remove jobs that cannot be in time, or note that they are late where nothing can be rejected.
+
+    Returns:
+        jobs that are there, which of them goes first, weights of those that are late now.
     """
     lost = 0.0
     for job in range(count - 1, -1, -1):
-        if work[job, FluidJob.LEFT_US] <= work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
+        if work[Work.LEFT_US, job] <= work[Work.DUE_US, job] - now_us + ROUNDING_US:
             continue
-        if work[job, FluidJob.LATE] == 0.0:
-            lost += tenants[int(work[job, FluidJob.TENANT]), FluidTenant.WEIGHT]
-            work[job, FluidJob.LATE] = 1.0
+        if work[Work.LATE, job] == 0.0:
+            lost += tenants[int(work[Work.TENANT, job]), FluidTenant.WEIGHT]
+            work[Work.LATE, job] = 1.0
         if model.rejects:
             forced, count = removed(work, count, job, forced), count - 1
-    keep(work, count, forced, now_us, model.price, model)
-    if not model.rejects:
-        return count, forced, lost
+    return count, forced, lost
+
+
+@called
+def may_be_late_us(work: Floats, count: int) -> float:
+    """The first time that any job, of those that are not late, may be found to be."""
+    least = math.inf
+    for job in range(count):
+        if work[Work.LATE, job] == 0.0 and work[Work.DUE_US, job] < math.inf:
+            least = min(least, in_time_until_us(work[Work.DUE_US, job], work[Work.LEFT_US, job]))
+    return least
+
+
+@called
+def in_time_until_us(due_us: float, left_us: float) -> float:
+    """Until then a job is not found to be late even if it is not served: a little less, as times are rounded."""
+    return due_us - left_us - ROUNDING * due_us
+
+
+@called
+def give_up_in_the_way(work: Floats, count: int, forced: int, tenants: Floats, lost: float) -> tuple[int, int, float]:
+    """Remove jobs that are not kept and stand before a kept one of their tenant.
+
+    Returns:
+        jobs that are there, which of them goes first, ``lost`` and the weights of those removed.
+    """
     kept_later = 0
     for job in range(count - 1, -1, -1):
-        tenant = int(work[job, FluidJob.TENANT])
-        if work[job, FluidJob.KEPT] > 0.0:
+        tenant = int(work[Work.TENANT, job])
+        if work[Work.KEPT, job] > 0.0:
             kept_later |= 1 << tenant
-        elif kept_later >> tenant & 1 and work[job, FluidJob.DUE_US] < math.inf:
+        elif kept_later >> tenant & 1 and work[Work.DUE_US, job] < math.inf:
             lost += tenants[tenant, FluidTenant.WEIGHT]
             forced, count = removed(work, count, job, forced), count - 1
     return count, forced, lost
 
 
 @called
-def keep(work: Floats, count: int, forced: int, now_us: float, price: float, model: Model) -> None:
+def keep(work: Floats, count: int, forced: int, now_us: float, price: float, scale: float) -> int:
     """Choose the jobs that are to be in time, those that earn most: quickly, not always the best.
 
     Jobs are taken in order of deadlines; whenever one would be late, the one that earns least for its time is left
     out (as by Moore for jobs of equal weight, where that is the longest). Job ``forced`` is kept, before all others.
+
+    Returns:
+        how many jobs with a deadline are left out.
     """
-    scale = model.scale
-    if not model.rejects:
-        keep_in_order(work, count, forced, now_us, price, scale)
-        return
-    done_us = scale * work[forced, FluidJob.LEFT_US] if forced != NOBODY else 0.0
+    done_us = scale * work[Work.LEFT_US, forced] if forced != NOBODY else 0.0
+    left_out = 0
+    # Of the kept ones, the first that earns least; and which that was without the newest one.
+    worst, least, before, least_before = NOBODY, math.inf, NOBODY, math.inf
     for job in range(count):
-        if job == forced or work[job, FluidJob.DUE_US] == math.inf or work[job, FluidJob.EARNS] <= price:
-            work[job, FluidJob.KEPT] = 0.0
+        due_us, earns = work[Work.DUE_US, job], work[Work.EARNS, job]
+        work[Work.KEPT, job] = 0.0
+        if job == forced or due_us == math.inf:
             continue
-        work[job, FluidJob.KEPT] = 1.0
-        done_us += scale * work[job, FluidJob.LEFT_US]
-        while done_us > work[job, FluidJob.DUE_US] - now_us + ROUNDING_US:
+        if earns <= price:
+            left_out += 1
+            continue
+        work[Work.KEPT, job] = 1.0
+        done_us += scale * work[Work.LEFT_US, job]
+        is_worst = earns < least
+        if is_worst:
+            worst, least, before, least_before = job, earns, worst, least
+        while done_us > due_us - now_us + ROUNDING_US and worst != NOBODY:
+            work[Work.KEPT, worst] = 0.0
+            done_us -= scale * work[Work.LEFT_US, worst]
+            left_out += 1
+            if is_worst:
+                worst, least, is_worst = before, least_before, False
+                continue
             worst, least = NOBODY, math.inf
             for other in range(job + 1):
-                if work[other, FluidJob.KEPT] > 0.0 and work[other, FluidJob.EARNS] < least:
-                    worst, least = other, work[other, FluidJob.EARNS]
-            if worst == NOBODY:
-                break
-            work[worst, FluidJob.KEPT] = 0.0
-            done_us -= scale * work[worst, FluidJob.LEFT_US]
+                if work[Work.EARNS, other] < least and work[Work.KEPT, other] > 0.0:
+                    worst, least = other, work[Work.EARNS, other]
     if forced != NOBODY:
-        work[forced, FluidJob.KEPT] = 1.0
+        work[Work.KEPT, forced] = 1.0
+    return left_out
 
 
 @called
-def set_speeds(work: Floats, count: int, forced: int, alone: bool, tenants: Floats, model: Model) -> None:
-    """Oldest jobs of tenants are served in this order: the forced one, kept ones, those without a deadline, the rest;
-    the last two the other way round where nothing can be rejected.
+def serve(work: Floats, count: int, forced: int, alone: bool, tenants: Floats, model: Model) -> int:
+    """Say who is served and how quickly, :attr:`Work.SERVED` and :attr:`Work.SPEED`; gives their number.
 
     Where the speeds of pairs are known, those behind the first share :data:`LAUNCHES_BESIDE` launches: a graph is one,
     and other jobs take all that are left. Where they are not, all are served.
     """
-    seen, first, left, launches = 0, forced, model.others, LAUNCHES_BESIDE
-    for job in range(count):
-        tenant = int(work[job, FluidJob.TENANT])
-        # Until it has a speed: minus its class.
-        work[job, FluidJob.SPEED] = 0.0 if seen >> tenant & 1 else -urgency_class(work, count, job, model.rejects)
-        seen |= 1 << tenant
+    if forced != NOBODY and alone:
+        return put_in_service(work, 0, forced, 1.0)
+    known = model.pairs.shape[0] > 0
+    waiting = put_in_order(work, count, forced, tenants, model)
+    if waiting == 0:
+        return 0
+    first = int(work[Work.ORDER, 0])
+    served, left = put_in_service(work, 0, first, 1.0 if known or waiting == 1 else model.first), model.others
+    for place in range(1, waiting):
+        job = int(work[Work.ORDER, place])
+        if known:
+            served = serve_behind(work, served, job, model)
+        else:
+            served = put_in_service(work, served, job, SHARE * left)
+            left -= SHARE * left
+    return served
+
+
+@called
+def put_in_order(work: Floats, count: int, forced: int, tenants: Floats, model: Model) -> int:
+    """Write :attr:`Work.ORDER`, oldest jobs of tenants: the forced one, kept ones, those without a deadline, the rest;
+    the last two the other way round where nothing can be rejected. Gives the number of those that are served."""
+    seen, ordered, others, launches = 0, 0, 0, LAUNCHES_BESIDE
     if forced != NOBODY:
-        if alone:
-            for job in range(count):
-                work[job, FluidJob.SPEED] = 0.0
-        work[forced, FluidJob.SPEED] = 1.0
-        if alone:
-            return
-    for class_ in range(1, 4):
-        for job in range(count):
-            if work[job, FluidJob.SPEED] != -class_:
-                continue
-            tenant = int(work[job, FluidJob.TENANT])
-            if first == NOBODY:
-                first = job
-                work[job, FluidJob.SPEED] = 1.0
-            elif model.pairs.shape[0] > 0:
-                work[job, FluidJob.SPEED] = 0.0
-                if launches > 0:
-                    serve_behind(work, count, job, model)
-                    launches = launches - 1 if tenants[tenant, FluidTenant.GRAPHS] > 0.0 else 0
-            else:
-                work[first, FluidJob.SPEED] = model.first
-                work[job, FluidJob.SPEED] = SHARE * left
-                left -= SHARE * left
-
-
-@called
-def serve_behind(work: Floats, count: int, job: int, model: Model) -> None:
-    """Serve a job behind those that are served, which slow it and are slowed by it
-    (:func:`~gpusched_env.planning.interference.speeds_in_order`)."""
-    mine, speed = int(work[job, FluidJob.TENANT]), 1.0
-    for other in range(count):
-        if work[other, FluidJob.SPEED] > 0.0:
-            speed *= model.pairs[mine, int(work[other, FluidJob.TENANT]), 1]
-    for other in range(count):
-        if work[other, FluidJob.SPEED] > 0.0:
-            theirs = int(work[other, FluidJob.TENANT])
-            before, behind = model.pairs[theirs, mine, 0], model.pairs[mine, theirs, 1]
-            work[other, FluidJob.SPEED] *= disturbance(before, behind, speed, model.exponent)
-    work[job, FluidJob.SPEED] = speed
-
-
-@called
-def urgency_class(work: Floats, count: int, job: int, rejects: bool) -> float:
-    """1 to 3 in the order of :func:`set_speeds`, which puts the forced one before all."""
-    if work[job, FluidJob.KEPT] > 0.0 or (not rejects and stands_before_kept(work, count, job)):
-        return 1.0
+        work[Work.ORDER, 0] = forced
+        ordered = 1
+    known = model.pairs.shape[0] > 0
+    for job in range(count):
+        tenant = int(work[Work.TENANT, job])
+        is_oldest, seen = not seen >> tenant & 1, seen | 1 << tenant
+        if not is_oldest or job == forced:
+            continue
+        if work[Work.KEPT, job] == 0.0 and (model.rejects or work[Work.LAST_KEPT, tenant] < job):
+            work[Work.OTHERS, others] = job
+            others += 1
+            continue
+        work[Work.ORDER, ordered] = job
+        ordered += 1
+        if known and ordered > 1:
+            launches = launches - 1 if tenants[tenant, FluidTenant.GRAPHS] > 0.0 else 0
+            if launches == 0:
+                return ordered
     # What is late and has to be done holds up all that will come.
-    best_effort = work[job, FluidJob.DUE_US] == math.inf
-    return 2.0 if best_effort == rejects else 3.0
+    for best_effort in (model.rejects, not model.rejects):
+        for place in range(others):
+            job = int(work[Work.OTHERS, place])
+            if (work[Work.DUE_US, job] == math.inf) != best_effort:
+                continue
+            work[Work.ORDER, ordered] = job
+            ordered += 1
+            if known and ordered > 1:
+                graphs = tenants[int(work[Work.TENANT, job]), FluidTenant.GRAPHS] > 0.0
+                launches = launches - 1 if graphs else 0
+                if launches == 0:
+                    return ordered
+    return ordered
+
+
+@called
+def put_in_service(work: Floats, served: int, job: int, speed: float) -> int:
+    """Serve one job more, in order of places; the number of those that are served."""
+    if speed == 0.0:
+        return served
+    place = served
+    while place > 0 and work[Work.SERVED, place - 1] > job:
+        work[Work.SERVED, place], work[Work.SPEED, place] = work[Work.SERVED, place - 1], work[Work.SPEED, place - 1]
+        place -= 1
+    work[Work.SERVED, place], work[Work.SPEED, place] = job, speed
+    return served + 1
+
+
+@called
+def serve_behind(work: Floats, served: int, job: int, model: Model) -> int:
+    """Serve a job behind those that are served, which slow it and are slowed by it
+    (:func:`~gpusched_env.planning.interference.speeds_in_order`); the number of those that are served."""
+    mine, speed = int(work[Work.TENANT, job]), 1.0
+    for place in range(served):
+        speed *= model.pairs[mine, int(work[Work.TENANT, int(work[Work.SERVED, place])]), 1]
+    for place in range(served):
+        work[Work.SPEED, place] *= disturbed(
+            work, int(work[Work.TENANT, int(work[Work.SERVED, place])]), mine, speed, model
+        )
+    return put_in_service(work, served, job, speed)
+
+
+@called
+def disturbed(work: Floats, before: int, behind: int, speed: float, model: Model) -> float:
+    """Factor on the speed of a tenant's job by another one's behind it that others keep at ``speed``."""
+    faster, slower = model.pairs[before, behind, 0], model.pairs[behind, before, 1]
+    if speed == slower:
+        # Behind that one only. No power that is remembered is as quick as one that is 1.
+        return float(faster)
+    # Powers take longer than all else here, and few meet.
+    entry = (int(speed * REMEMBERED) + 31 * before + 7 * behind) % REMEMBERED
+    row, place = entry // MOST, entry % MOST
+    pair = before * MOST + behind
+    if work[Work.PAIR + row, place] != pair or work[Work.PAIR_SPEED + row, place] != speed:
+        work[Work.PAIR + row, place], work[Work.PAIR_SPEED + row, place] = pair, speed
+        work[Work.DISTURBED + row, place] = disturbance(faster, slower, speed, model.exponent)
+    return float(work[Work.DISTURBED + row, place])
 
 
 @called
 def advance(
-    work: Floats, count: int, forced: int, now_us: float, step_us: float, tenants: Floats
+    work: Floats, count: int, served: int, forced: int, now_us: float, step_us: float, tenants: Floats
 ) -> tuple[int, int, float]:
     """Let ``step_us`` pass until ``now_us``; jobs that are done go, best-effort ones begin anew.
 
@@ -321,23 +485,22 @@ def advance(
         jobs that are there, which of them goes first, what was lost, less what best-effort jobs earned.
     """
     lost = 0.0
-    for job in range(count - 1, -1, -1):
-        if work[job, FluidJob.SPEED] == 0.0:
-            continue
-        done_us = step_us * work[job, FluidJob.SPEED]
-        left_us = work[job, FluidJob.LEFT_US] - done_us
-        tenant = int(work[job, FluidJob.TENANT])
-        due_us = work[job, FluidJob.DUE_US]
+    for place in range(served - 1, -1, -1):
+        job = int(work[Work.SERVED, place])
+        done_us = step_us * work[Work.SPEED, place]
+        left_us = work[Work.LEFT_US, job] - done_us
+        tenant = int(work[Work.TENANT, job])
+        due_us = work[Work.DUE_US, job]
         best_effort = due_us == math.inf
         if best_effort:
             lost -= tenants[tenant, FluidTenant.WEIGHT] * done_us / tenants[tenant, FluidTenant.ALONE_US]
         if left_us > ROUNDING_US:
-            write_job(work, job, tenant, due_us, left_us, tenants)
+            write_job(work, job, left_us, tenants)
         elif best_effort:
-            write_job(work, job, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
+            write_job(work, job, tenants[tenant, FluidTenant.ALONE_US], tenants)
             forced = NOBODY if forced == job else forced
         else:
-            if now_us > due_us + ROUNDING_US and work[job, FluidJob.LATE] == 0.0:
+            if now_us > due_us + ROUNDING_US and work[Work.LATE, job] == 0.0:
                 lost += tenants[tenant, FluidTenant.WEIGHT]
             forced, count = removed(work, count, job, forced), count - 1
     return count, forced, lost
@@ -348,31 +511,42 @@ def arrive(work: Floats, count: int, forced: int, now_us: float, tenant: int, te
     """Put in a new job by its deadline; the row of the job that goes first from now on."""
     due_us = now_us + tenants[tenant, FluidTenant.SLO_US]
     place = count
-    while place > 0 and work[place - 1, FluidJob.DUE_US] > due_us:
-        for column in range(FluidJob.KEPT):
-            work[place, column] = work[place - 1, column]
+    while place > 0 and work[Work.DUE_US, place - 1] > due_us:
+        for row in range(START_ROWS):
+            work[row, place] = work[row, place - 1]
         place -= 1
-    write_job(work, place, tenant, due_us, tenants[tenant, FluidTenant.ALONE_US], tenants)
-    work[place, FluidJob.LATE] = 0.0
+    work[Work.TENANT, place], work[Work.DUE_US, place], work[Work.LATE, place] = tenant, due_us, 0.0
+    write_job(work, place, tenants[tenant, FluidTenant.ALONE_US], tenants)
     return forced + 1 if forced >= place else forced
 
 
 @called
-def drawn_tenant(draw: float, tenants: Floats, mean_gap_us: float) -> int:
-    """Whose job it is: each tenant's with the share of its rate."""
-    tenant, shares = 0, tenants[0, FluidTenant.JOBS_A_US] * mean_gap_us
-    while draw >= shares and tenant < tenants.shape[0] - 1:
-        tenant += 1
+def begin_tenants(tenants: Floats, mean_gap_us: float, work: Floats) -> None:
+    """Write :attr:`Work.SHARES`, each tenant's by its rate, and forget how others disturbed each other."""
+    for row in range(MEMORY_ROWS):
+        for entry in range(MOST):
+            work[Work.PAIR + row, entry] = NOBODY
+    shares = 0.0
+    for tenant in range(tenants.shape[0]):
         shares += tenants[tenant, FluidTenant.JOBS_A_US] * mean_gap_us
+        work[Work.SHARES, tenant] = shares
+
+
+@called
+def drawn_tenant(draw: float, tenants: int, work: Floats) -> int:
+    """Whose job it is: each tenant's with the share of its rate."""
+    tenant = 0
+    while draw >= work[Work.SHARES, tenant] and tenant < tenants - 1:
+        tenant += 1
     return tenant
 
 
 @called
 def removed(work: Floats, count: int, job: int, forced: int) -> int:
     """Take a job out; the row of the job that goes first from now on."""
-    for later in range(job + 1, count):
-        for column in range(work.shape[1]):
-            work[later - 1, column] = work[later, column]
+    for row in range(Work.BEFORE):
+        for later in range(job + 1, count):
+            work[row, later - 1] = work[row, later]
     if forced == job:
         return NOBODY
     return forced - 1 if forced > job else forced
@@ -381,8 +555,8 @@ def removed(work: Floats, count: int, job: int, forced: int) -> int:
 @called
 def is_late(work: Floats, job: int) -> bool:
     """Whether a job has a deadline and is not kept, and was not lost before."""
-    unkept = work[job, FluidJob.KEPT] == 0.0 and work[job, FluidJob.DUE_US] < math.inf
-    return bool(unkept and work[job, FluidJob.LATE] == 0.0)
+    unkept = work[Work.KEPT, job] == 0.0 and work[Work.DUE_US, job] < math.inf
+    return bool(unkept and work[Work.LATE, job] == 0.0)
 
 
 @called

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.planning.fluid import Floats, FluidJob, FluidTenant, Model
+from gpusched_env.planning.fluid import MOST, WORK, Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.interval import foremost
-from gpusched_env.planning.outlook import BESIDE, FIRST, MOST, SCALE, Outlook, mean_losses
+from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, Outlook, mean_losses
 from gpusched_env.planning.plans import PlanColumn, job_left_us, oldest_of, plan_view
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
@@ -27,14 +27,14 @@ ARRIVALS: Final = 64
 """Arrivals of a future; then nothing comes any more."""
 HORIZON_US: Final = 10000.0
 """How far futures go. With 15 ms and 32 futures choices were no better (56 episodes of each serving scenario)."""
-SCRATCH: Final = (3 + len(FluidJob) + len(FluidTenant) + 1, MOST)
+COLUMNS: Final = len(FluidJob)
+TENANT_COLUMNS: Final = len(FluidTenant)
+TABLE: Final = WORK[0]
+TENANTS: Final = TABLE + COLUMNS
+FOUND: Final = TENANTS + TENANT_COLUMNS
+"""Rows of the scratch at which tables begin that come after the memory of futures."""
+SCRATCH: Final = (FOUND + 2, MOST)
 """Shape of what :func:`look_ahead` works in."""
-TABLE: Final = 3 * MOST
-WORK: Final = TABLE + len(FluidJob) * MOST
-TENANTS: Final = WORK + len(FluidTenant) * MOST
-"""Where in the scratch the tables begin that come after those of jobs."""
-MODEL_JOB: Final = len(FluidJob)
-MODEL_TENANT: Final = len(FluidTenant)
 
 _RNG = np.random.default_rng(20241)
 GAPS: Final = _RNG.standard_exponential((DRAWN, ARRIVALS))
@@ -56,7 +56,7 @@ def look_ahead(
 
     Args:
         jobs, tenants, oldest, time_us: as for :func:`~gpusched_env.planning.plans.plan_oldest`; of the jobs the first
-            :data:`~gpusched_env.planning.outlook.MOST` count. Of more tenants than that nothing is seen.
+            :data:`~gpusched_env.planning.fluid.MOST` count. Of more tenants than that nothing is seen.
         outlook: of the tenants.
         scratch: of shape :data:`SCRATCH`, written.
         plan: of :func:`~gpusched_env.planning.plans.plan_oldest`; written.
@@ -66,9 +66,9 @@ def look_ahead(
         plan[tenant, PlanColumn.AHEAD], plan[tenant, PlanColumn.AHEAD_ALONE] = 0.0, 0.0
     if count > MOST:
         return
-    flat = scratch.reshape(scratch.size)
-    table, work = flat[:TABLE].reshape((MOST, 3)), flat[TABLE:WORK].reshape((MOST, MODEL_JOB))
-    known, found = flat[WORK:TENANTS].reshape((MOST, MODEL_TENANT)), flat[TENANTS : TENANTS + MOST]
+    table = scratch[TABLE:TENANTS].reshape((MOST, COLUMNS))
+    known = scratch[TENANTS:FOUND].reshape((MOST, TENANT_COLUMNS))
+    found = scratch[FOUND : FOUND + 2]
     first = foremost(plan, count)
     present = 0.0
     weight = 0.0
@@ -89,7 +89,7 @@ def look_ahead(
         due_us = jobs[k, JobColumn.DEADLINE_US] - time_us
         place = k
         while place > 0 and table[place - 1, FluidJob.DUE_US] > due_us:
-            for column in range(3):
+            for column in range(COLUMNS):
                 table[place, column] = table[place - 1, column]
             place -= 1
         table[place, FluidJob.TENANT], table[place, FluidJob.DUE_US] = jobs[k, JobColumn.TENANT], due_us
@@ -99,17 +99,15 @@ def look_ahead(
     )
     drawn %= DRAWN - FUTURES
     gaps, draws = GAPS[drawn : drawn + FUTURES], DRAWS[drawn : drawn + FUTURES]
-    base = math.inf
-    for alone in (False, True):
-        mean_losses(table[:rows], known[:count], model, alone, gaps, draws, work, found)
-        if not alone:
-            base = _base(table[:rows], found, first)
-            if base == math.inf:
-                return
-        column = PlanColumn.AHEAD_ALONE if alone else PlanColumn.AHEAD
-        # From the last on, so that of each tenant the oldest remains.
-        for k in range(rows - 1, -1, -1):
-            plan[int(table[k, FluidJob.TENANT]), column] = (found[k] - base) / weight
+    mean_losses(table[:rows], known[:count], model, gaps, draws, scratch[:TABLE], found)
+    base = _base(table[:rows], found[0], first)
+    if base == math.inf:
+        return
+    # From the last on, so that of each tenant the oldest remains.
+    for k in range(rows - 1, -1, -1):
+        tenant = int(table[k, FluidJob.TENANT])
+        plan[tenant, PlanColumn.AHEAD] = (found[0, k] - base) / weight
+        plan[tenant, PlanColumn.AHEAD_ALONE] = (found[1, k] - base) / weight
 
 
 @called

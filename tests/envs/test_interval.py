@@ -41,11 +41,11 @@ SCENARIOS = pytest.mark.parametrize("scenario", [BUSY, BURSTS, CLOSED, FILLED], 
 
 
 def make(scenario: Scenario = BUSY, interval_us: float = 100.0, **kwargs: Any) -> GpuSchedulingEnv:
-    return GpuSchedulingEnv(scenario, interval_us=interval_us, commands=scenario.commands, **kwargs)
+    return GpuSchedulingEnv(scenario, interval_us=interval_us, futures=True, commands=scenario.commands, **kwargs)
 
 
 def vectors(**kwargs: Any) -> GpuSchedulingVectorEnv:
-    return GpuSchedulingVectorEnv(BUSY, num_envs=3, interval_us=100.0, commands=BUSY.commands, **kwargs)
+    return GpuSchedulingVectorEnv(BUSY, num_envs=3, interval_us=100.0, futures=True, commands=BUSY.commands, **kwargs)
 
 
 def rejecting_seldom(env: GpuSchedulingEnv, rng: np.random.Generator) -> int:

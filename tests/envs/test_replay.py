@@ -22,7 +22,7 @@ from tests.refusals import refused
 CASES: list[dict[str, Any]] = [
     {"scenario": "InferenceBesideTraining", "horizon_us": 3_000.0},
     {"scenario": "PriorityFill", "horizon_us": 2_000.0, "commands": ["launch", "preempt", "partition"]},
-    {"scenario": "ServingPoisson", "horizon_us": 4_000.0, "futures": False},
+    {"scenario": "ServingPoisson", "horizon_us": 4_000.0},
     {"scenario": "Toy", "device": "reference"},
 ]
 FASTER: dict[str, Any] = {"scenario": {"decision_us": 2.0, "gpu": "h200-sxm"}}

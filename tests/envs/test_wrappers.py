@@ -14,7 +14,7 @@ from gpusched_env.envs.single import EpisodeMetrics
 
 GAMES = {
     "InferenceBesideTraining": {},
-    "ServingPoisson": {"futures": False},
+    "ServingPoisson": {},
     "Fleet": {"problem": "small"},
     "TaskQueue": {"problem": "bfs-citation"},
     "DynamicParallelism": {"benchmark": "random"},

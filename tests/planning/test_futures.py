@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.planning.fluid import FluidJob, Model
+from gpusched_env.planning.fluid import WORK, Model
 from gpusched_env.planning.interference import UNKNOWN
-from gpusched_env.planning.outlook import MOST, mean_losses
+from gpusched_env.planning.outlook import mean_losses
 
 NEVER = [1e9]
 """Gaps of a future in which nobody comes."""
@@ -27,18 +27,17 @@ def losses(
     draws: list[float] | None = None,
 ) -> list[float]:
     """Of one future; jobs are (tenant, due, left), tenants (alone, objective, weight, jobs a us)."""
-    found = np.full(len(jobs), np.nan)
+    found = np.full((2, len(jobs)), np.nan)
     mean_losses(
         np.array(jobs, float),
-        np.array(tenants, float),
+        np.array([(*tenant, 0.0) for tenant in tenants]),
         model,
-        alone,
         np.array([gaps]),
         np.array([draws if draws is not None else [0.0] * len(gaps)]),
-        np.full((MOST, len(FluidJob)), np.nan),
+        np.full(WORK, np.nan),
         found,
     )
-    return found.tolist()
+    return found[int(alone)].tolist()
 
 
 def test_speeds_of_who_meets_by_hand() -> None:

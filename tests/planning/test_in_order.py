@@ -9,9 +9,9 @@ import pytest
 
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.planning.fluid import FluidJob, Model
+from gpusched_env.planning.fluid import WORK, Model
 from gpusched_env.planning.interference import UNKNOWN
-from gpusched_env.planning.outlook import MOST, Outlook, lost_by_nobody_first, mean_losses
+from gpusched_env.planning.outlook import Outlook, lost_by_nobody_first, mean_losses
 from gpusched_env.planning.plans import PlanColumn, plan_view
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
@@ -20,22 +20,21 @@ from tests.envs.conftest import build_view
 ONE_AT_A_TIME = Model(
     horizon_us=1000.0, price=0.0, scale=1.0, first=1.0, others=0.0, pairs=UNKNOWN, exponent=1.0, rejects=False
 )
-TENANTS = np.array([(100.0, math.inf, 2.0, 0.0), (50.0, math.inf, 3.0, 0.0)])
-"""Time alone, objective, weight, jobs a us."""
+TENANTS = np.array([(100.0, math.inf, 2.0, 0.0, 0.0), (50.0, math.inf, 3.0, 0.0, 0.0)])
+"""Time alone, objective, weight, jobs a us, no graphs."""
 NOBODY_COMES = np.array([[1e9]]), np.array([[0.0]])
 
 
 def lost(jobs: list[tuple[float, float, float]], model: Model) -> float:
     """If nobody is made to go first; jobs are tenant, due, left."""
-    work = np.full((MOST, len(FluidJob)), np.nan)
+    work = np.full(WORK, np.nan)
     return lost_by_nobody_first(np.array(jobs), TENANTS, model, 1.0, *NOBODY_COMES, work)
 
 
 def lost_with_first(jobs: list[tuple[float, float, float]], model: Model) -> list[float]:
-    found = np.full(len(jobs), np.nan)
-    work = np.full((MOST, len(FluidJob)), np.nan)
-    mean_losses(np.array(jobs), TENANTS, model, False, *NOBODY_COMES, work, found)
-    return found.tolist()
+    found = np.full((2, len(jobs)), np.nan)
+    mean_losses(np.array(jobs), TENANTS, model, *NOBODY_COMES, np.full(WORK, np.nan), found)
+    return found[0].tolist()
 
 
 def test_a_late_job_is_done_before_the_one_behind_it() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import given
 from numba import njit
 
 from gpusched_env.errors import InputError
-from gpusched_env.planning.fluid import NOBODY, Floats, FluidJob, FluidTenant, Model, set_speeds
+from gpusched_env.planning.fluid import NOBODY, WORK, Floats, FluidTenant, Model, Work, begin_tenants, serve
 from gpusched_env.planning.interference import (
     SLOWEST,
     PairModel,
@@ -79,28 +78,33 @@ def test_a_damaged_model_is_refused() -> None:
         decoded(b'{"fitted_to": "x", "mean": [1], "scale": [1,1,1,1,1,1], "weights": [[], []]}', PairModel, "m.json")
 
 
-def fluid_speeds(work: Floats, tenants: Floats, model: Model) -> None:
-    """Of all jobs in ``work``, none of them forced to go first."""
-    set_speeds(work, work.shape[0], NOBODY, False, tenants, model)
+@njit
+def fluid_speeds(work: Floats, count: int, tenants: Floats, model: Model, speeds: Floats) -> None:
+    """Of ``count`` jobs, none of them forced to go first."""
+    begin_tenants(tenants, 1.0, work)
+    speeds[:] = 0.0
+    for place in range(serve(work, count, NOBODY, False, tenants, model)):
+        speeds[int(work[Work.SERVED, place])] = work[Work.SPEED, place]
 
 
 def test_in_the_fluid_model_one_goes_behind_the_first_and_graphs_leave_room_for_others() -> None:
     """Tenants 2, 0, 3 and 1 have a job each, of which the first is not kept: it is last."""
     table = np.random.default_rng(5).uniform(0.3, 1.0, (4, 4, 2))
     model = Model(horizon_us=1.0, price=0.0, scale=1.0, first=0.6, others=0.8, pairs=table, exponent=1.0)
-    work, tenants = np.zeros((4, len(FluidJob))), np.zeros((4, len(FluidTenant)))
-    work[:, FluidJob.TENANT] = [2, 0, 3, 1]
-    work[1:, FluidJob.KEPT] = 1.0
-    compiled: Any = njit(fluid_speeds)
-    compiled(work, tenants, model)
-    assert work[:, FluidJob.SPEED].tolist() == [0.0, table[0, 3, 0], table[3, 0, 1], 0.0]
+    work, tenants = np.zeros(WORK), np.zeros((4, len(FluidTenant)))
+    work[Work.TENANT, :4] = [2, 0, 3, 1]
+    work[Work.KEPT, 1:4] = 1.0
+
+    def speeds(count: int = 4) -> list[float]:
+        found = np.empty(4)
+        fluid_speeds(work, count, tenants, model, found)
+        return found.tolist()
+
+    assert speeds() == [0.0, table[0, 3, 0], table[3, 0, 1], 0.0]
     # One launch of four is tenant 3's graph; tenant 1 takes all others.
     tenants[3, FluidTenant.GRAPHS] = 1.0
-    compiled(work, tenants, model)
-    assert work[:, FluidJob.SPEED].tolist() == pytest.approx([0.0, *speeds_in_order([0, 3, 1], table, 1.0)])
+    assert speeds() == pytest.approx([0.0, *speeds_in_order([0, 3, 1], table, 1.0)])
     tenants[1, FluidTenant.GRAPHS] = 1.0
-    compiled(work, tenants, model)
     zero, three, one, two = speeds_in_order([0, 3, 1, 2], table, 1.0)
-    assert work[:, FluidJob.SPEED].tolist() == pytest.approx([two, zero, three, one])
-    compiled(work[:1], tenants, model)
-    assert work[0, FluidJob.SPEED] == 1.0
+    assert speeds() == pytest.approx([two, zero, three, one])
+    assert speeds(1)[0] == 1.0

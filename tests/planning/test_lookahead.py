@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from gpusched_env.planning.fluid import MOST
 from gpusched_env.planning.interference import UNKNOWN, Floats
 from gpusched_env.planning.lookahead import plan_ahead
-from gpusched_env.planning.outlook import MOST, Outlook
+from gpusched_env.planning.outlook import Outlook
 from gpusched_env.planning.plans import PlanColumn
 from tests.envs.conftest import Row, build_view, earned_a_us
 

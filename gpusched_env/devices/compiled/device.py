@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
+from gpusched_env.devices.compiled.driving import Intervals
 from gpusched_env.devices.compiled.entry import (
     compile_units,
     drive,
@@ -29,9 +30,10 @@ from gpusched_env.devices.compiled.entry import (
 from gpusched_env.devices.rules.rows import deadlock
 from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
+from gpusched_env.planning.dispatcher import DecidesForIntervals
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.contract import check_loop, jobs_to_come, presence_error
+from gpusched_env.scheduling.contract import Scheduler, check_loop, jobs_to_come, presence_error
 from gpusched_env.scheduling.cores import CoreColumn
 from gpusched_env.scheduling.guards import one_thread_at_a_time
 from gpusched_env.scheduling.legality import check_command, write_numbers
@@ -302,6 +304,26 @@ class CompiledDevice:
         if reason == layout.DEADLOCK:
             raise self.deadlock()
         return self._look().view() if reason == layout.DECIDE else None
+
+    def drives(self, scheduler: Scheduler, problem: Problem) -> bool:
+        """Whether compiled code can launch between two decisions of a scheduler."""
+        return isinstance(scheduler, DecidesForIntervals) and scheduler.dispatcher is not None
+
+    @one_thread_at_a_time
+    def drive(self, scheduler: Scheduler, problem: Problem, seed: int, *, record: Detail = "jobs") -> int:
+        """Play an episode of a scheduler that decides for intervals (:meth:`drives`); all else as :meth:`reset`."""
+        assert isinstance(scheduler, DecidesForIntervals)
+        assert scheduler.dispatcher is not None
+        if self.reset(problem, seed, record=record) is None:
+            return 0
+        intervals = Intervals(self.arena, self._drive_at, scheduler.dispatcher)
+        if intervals.play(scheduler, lambda: self._look().view(), self._carry_out) == layout.DEADLOCK:
+            raise self.deadlock()
+        return intervals.commands
+
+    def _carry_out(self, command: Command) -> int:
+        self.apply(command)
+        return self._drive(running=True)
 
     def _look(self) -> Showing:
         """What it shows at present."""

@@ -97,7 +97,7 @@ def test_a_training_learns_to_decide_without_futures_and_goes_on_where_it_was_st
     assert episode.metrics.cost == pytest.approx(cost)
     model = read_model(tmp_path / "whole" / "best.zip")
     assert (model.algorithm, model.futures) == ("maskable-ppo", False)
-    env = GpuSchedulingEnv(SHORT, commands=SHORT.commands, futures=False)
+    env = GpuSchedulingEnv(SHORT, commands=SHORT.commands)
     opened = MaskablePPO.load(tmp_path / "whole" / "best.zip", env=env)
     observation, _ = env.reset(seed=3)
     batch = {name: table[None] for name, table in observation.items()}
@@ -109,9 +109,9 @@ def test_a_training_learns_to_decide_without_futures_and_goes_on_where_it_was_st
 def test_the_network_is_not_told_what_it_has_to_learn() -> None:
     from gpusched_env.agents.training.distillation import FUTURES, without_futures
 
-    told = GpuSchedulingEnv(SHORT)
+    told = GpuSchedulingEnv(SHORT, futures=True)
     observation, _ = told.reset(seed=5)
-    plain = GpuSchedulingEnv(SHORT, futures=False)
+    plain = GpuSchedulingEnv(SHORT)
     expected, _ = plain.reset(seed=5)
     seen_any, over = False, False
     while not over:
@@ -130,6 +130,7 @@ def test_it_is_for_decisions_that_stand_for_an_interval(tmp_path: Path) -> None:
         train(distilling(interval_us=0.0, scenario=load_scenario("Toy")), tmp_path / "none")
 
 
-def test_a_rule_that_goes_by_futures_needs_them() -> None:
-    with refused(InputError, "futures"):
-        train(config_of({"scenario": SHORT, "algo": "rollouts", "interval_us": 250.0, "futures": False}), Path("none"))
+def test_only_a_rule_that_goes_by_futures_is_told_of_them_unasked() -> None:
+    asked = {"algo": "maskable-ppo", "futures": True}
+    for settings, told in [({"algo": "rollouts"}, True), ({"algo": "maskable-ppo"}, False), (asked, True)]:
+        assert config_of({"scenario": SHORT, "interval_us": 250.0, **settings}).futures == told

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numba import typeof, types
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpusched_env.compiling import notice_compilation
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.device import ordered_dependencies
-from gpusched_env.devices.compiled.interval import NO_KNOBS, StandingDecision
+from gpusched_env.devices.compiled.driving import ONE_EACH, PlanScratch, first_decision
 from gpusched_env.devices.cuda.real_time.loop import drive, note_own_command
 from gpusched_env.devices.cuda.real_time.tables import (
     FAULT,
@@ -39,8 +39,7 @@ from gpusched_env.devices.cuda.real_time.tables import (
 from gpusched_env.errors import GpuError
 from gpusched_env.hardware.clock import PS_PER_US, to_ps
 from gpusched_env.planning.dispatcher import DecidesForIntervals, IntervalDispatcher
-from gpusched_env.planning.interval import BY_PLAN, Knob, levels_of
-from gpusched_env.planning.plans import MOST_JOBS, NOBODY, SCRATCH, PlanColumn
+from gpusched_env.planning.plans import MOST_JOBS
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import LAUNCH, Command
 from gpusched_env.scheduling.view import (
@@ -147,18 +146,6 @@ class Decider:
 
 
 Floats = NDArray[np.float64]
-ONE_EACH: Final = 1
-"""Pending launches of a tenant that plans look at."""
-
-
-class PlanScratch(NamedTuple):
-    """Tables that plans are made of."""
-
-    pending: Floats
-    """Pending launches, one row a tenant."""
-    tenants: Floats
-    jobs: Floats
-    plan: Floats
 
 
 class IntervalRun:
@@ -179,16 +166,8 @@ class IntervalRun:
         self._arena, self._drive_at, self._dispatcher = arena, drive_at, dispatcher
         self._tables, self._decider = tables, decider
         tenants = len(arena.problem.programs)
-        self._standing = StandingDecision(
-            np.array([BY_PLAN.tenant, BY_PLAN.others, NO_KNOBS, NOBODY], np.int64),
-            np.zeros((tenants, len(PlanColumn))),
-            np.zeros((len(Knob), tenants), np.int64),
-            levels_of(dispatcher.stream_priorities, tenants),
-        )
-        self._scratch = PlanScratch(
-            np.zeros((tenants, len(PendingColumn))), np.zeros((tenants, len(TenantColumn))),
-            np.zeros((MOST_JOBS, len(JobColumn))), np.zeros(SCRATCH),
-        )  # fmt: skip
+        self._standing = first_decision(dispatcher.stream_priorities, tenants)
+        self._scratch = PlanScratch.of(tenants)
         tables.counts[LoopCount.INTERVAL_PS] = to_ps(dispatcher.interval_us)
         _, _, *rest = self._arguments()
         with notice_compilation("the GPU's dispatcher"):
