@@ -16,6 +16,7 @@ from gpusched_env.agents.exported import Actor, ExportedPolicy, act_batch
 from gpusched_env.agents.network import Ints, Singles
 from gpusched_env.compiling import cached
 from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, OVER
+from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.batch_state import state_at
 from gpusched_env.envs.encoding import Bools
@@ -24,6 +25,7 @@ from gpusched_env.episodes.metrics import Metrics, episode_metrics
 from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.building import build_problem
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.scenarios.set_up import SetUp, set_up
 
@@ -140,34 +142,64 @@ def evaluate_costs(
     wanted = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
     if not wanted or min(wanted) < 0:
         raise InputError(f"seeds are {seeds}: give at least one, none below 0")
-    episodes = _Episodes(policy, scenario, wanted, on_progress)
-    groups = min(threads, len(wanted))
-    with ThreadPoolExecutor(groups) as pool:
-        for group in [pool.submit(episodes.play, -(-min(copies, len(wanted)) // groups)) for _ in range(groups)]:
-            group.result()
-    metrics = tuple(episodes.metrics[number] for number in range(len(wanted)))
+    layout = policy.layout_for(scenario)
+    problem = set_up(build_problem(scenario), SetUp(uses=lambda it: layout.uses(it.commands)))
+    found: dict[int, Metrics] = {}
+
+    def note(number: int, episode: Episode, asked: int) -> None:
+        found[number] = episode_metrics(episode)
+        on_progress(len(found))
+
+    on_progress(0)
+    play_episodes(policy, layout, [(problem, seed) for seed in wanted], note, copies=copies, threads=threads)
+    metrics = tuple(found[number] for number in range(len(wanted)))
     return Evaluation(wanted, np.array([found.cost for found in metrics]), metrics)
 
 
+Ended = Callable[[int, Episode, int], None]
+"""Told of an episode's end: its number, the episode, and the decisions in it, waits included. One call at a time."""
+
+
+def play_episodes(
+    policy: ExportedPolicy,
+    layout: ActionLayout,
+    episodes: Sequence[tuple[Problem, int]],
+    ended: Ended,
+    *,
+    copies: int = COPIES,
+    threads: int = 1,
+) -> None:
+    """Play episodes of a policy, on the compiled device.
+
+    Args:
+        layout: actions of the policy in the problems.
+        episodes: problems, set up for the policy, and seeds.
+        ended: is told of each that has ended, in the thread that played it.
+        copies: episodes at a time.
+        threads: how many play them.
+
+    Raises:
+        DeadlockError: in one of the episodes work is left but nothing can happen any more.
+    """
+    played = _Episodes(policy, layout, episodes, ended)
+    groups = min(threads, len(episodes))
+    with ThreadPoolExecutor(groups) as pool:
+        for group in [pool.submit(played.play, -(-min(copies, len(episodes)) // groups)) for _ in range(groups)]:
+            group.result()
+
+
 class _Episodes:
-    """The episodes that are left, and the figures of those that have ended, by their number."""
+    """The episodes that are left, by their number."""
 
     def __init__(
-        self, policy: ExportedPolicy, scenario: Scenario, seeds: Sequence[int], on_progress: Callable[[int], None]
+        self, policy: ExportedPolicy, layout: ActionLayout, episodes: Sequence[tuple[Problem, int]], ended: Ended
     ) -> None:
-        self.metrics: dict[int, Metrics] = {}
-        self._policy = policy
-        self._layout = policy.layout_for(scenario)
-        self._problem = set_up(build_problem(scenario), SetUp(uses=lambda it: self._layout.uses(it.commands)))
-        self._seeds = seeds
-        self._left = deque(range(len(seeds)))
-        self._on_progress = on_progress
+        self._policy, self._layout, self._episodes, self._ended = policy, layout, episodes, ended
+        self._left = deque(range(len(episodes)))
         self._lock = threading.Lock()
-        on_progress(0)
 
     def play(self, copies: int) -> None:
         """Play ``copies`` episodes at a time until none is left; several threads can do so together."""
-
         numbers: list[int | None] = [number for _ in range(copies) if (number := self._next()) is not None]
         batch = EnvBatch(len(numbers), self._layout, wait_us=self._policy.info.wait_us)
         player = Player(batch, self._policy)
@@ -176,8 +208,8 @@ class _Episodes:
             player.play(to_the_end=False)
             ended = [index for index in np.flatnonzero(batch.reasons != DECIDE).tolist() if numbers[index] is not None]
             for index in ended:
-                self._note(numbers[index], batch, index, int(player.commands[index]))
-                player.commands[index] = 0
+                self._note(numbers[index], player, index)
+                player.asked[index] = player.commands[index] = 0
                 numbers[index] = self._next()
             self._begin(batch, numbers, ended)
 
@@ -188,23 +220,23 @@ class _Episodes:
     def _begin(self, batch: EnvBatch, numbers: Sequence[int | None], environments: Iterable[int]) -> None:
         begun = [(index, number) for index in environments if (number := numbers[index]) is not None]
         for index, number in begun:
-            batch.begin(index, self._problem, self._seeds[number])
+            batch.begin(index, *self._episodes[number])
         if begun:
             batch.run()
 
-    def _note(self, number: int | None, batch: EnvBatch, index: int, decisions: int) -> None:
+    def _note(self, number: int | None, player: Player, index: int) -> None:
         assert number is not None
-        device = batch.devices[index]
+        problem, seed = self._episodes[number]
+        device = player.batch.devices[index]
         episode = Episode(
-            problem=self._problem,
-            seed=self._seeds[number],
+            problem=problem,
+            seed=seed,
             timeline=device.timeline,
             costs=device.costs,
             end_us=device.time_us,
             done=device.done,
-            decisions=decisions,
+            decisions=int(player.commands[index]),
             wall_s=0.0,
         )
         with self._lock:
-            self.metrics[number] = episode_metrics(episode)
-            self._on_progress(len(self.metrics))
+            self._ended(number, episode, int(player.asked[index]))

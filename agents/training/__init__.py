@@ -39,7 +39,7 @@ from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scheduling.contract import Scheduler
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import OnProgress
+    from gpusched_env.agents.training.progress import OnProgress
 
 IMITATES = ("maskable-ppo", "ppo", "a2c")
 """Algorithms that can begin with an imitation: their policy gives a probability to each action of a single decision."""
@@ -94,7 +94,8 @@ def train(
         config: what to train.
         out: created if it is not there.
         teacher: makes the scheduler that ``config.imitation`` names; needed if it does.
-        baselines: mean costs of other schedulers on the validation episodes, by name.
+        baselines: mean costs of other schedulers on the validation episodes, by name; more may come while it runs.
+            ``None``: there are none.
         provenance: what to note beside the configuration: versions, the command line.
         resume: go on from the last checkpoint in ``out``; without one, start. A training that was completed stays
             as it is, unless ``config.timesteps`` is larger now.
@@ -117,8 +118,7 @@ def train(
             if done is not None:
                 return done
             state = _last_state(out, trust)
-        noted, costs = dict(provenance or {}), dict(baselines or {})
-        return _carry_out(config, out, teacher, costs, noted, state, watch, checkpoints)
+        return _carry_out(config, out, teacher, baselines, dict(provenance or {}), state, watch, checkpoints)
 
 
 def _last_state(out: Path, trust: bool) -> dict[str, Any] | None:
@@ -138,13 +138,13 @@ def _carry_out(
     config: Training,
     out: Path,
     teacher: Callable[[], Scheduler] | None,
-    costs: dict[str, float],
+    baselines: Mapping[str, float] | None,
     noted: dict[str, Any],
     state: dict[str, Any] | None,
     watch: OnProgress | None,
     saves: bool,
 ) -> Trained:
-    """Train from a state, or from the start; ``costs`` are those of baselines."""
+    """Train from a state, or from the start."""
     import torch
 
     from gpusched_env.agents.training.validation import TrainingRun
@@ -158,7 +158,7 @@ def _carry_out(
         out,
         trainer.judge(config),
         command=str(noted.get("command", "")),
-        baselines=costs,
+        baselines=baselines,
         watch=watch,
         saves=saves,
         state=state,
@@ -166,7 +166,7 @@ def _carry_out(
     try:
         timesteps = trainer.learn(course, config, teacher, None if state is None else state["learner"])
         trained = Trained(course.curve, timesteps, course.train_s, course.stopped)
-        write_json(trained.result(costs), out / RESULT)
+        write_json(trained.result(dict(baselines or {})), out / RESULT)
     finally:
         course.close()
     return trained

@@ -40,7 +40,7 @@ from gpusched_env.agents.training.config import PpoSettings, TrainingConfig
 from gpusched_env.agents.training.environments import training_env
 from gpusched_env.agents.training.folder import BEST, BOARD, EXPORTED, FINAL
 from gpusched_env.agents.training.learning import model_state, new_model, restore
-from gpusched_env.agents.training.validation import TrainingRun, policy_decider
+from gpusched_env.agents.training.validation import PolicyDecider, TrainingRun
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.envs.observations import Observation
@@ -131,7 +131,6 @@ class Distillation:
             while model.num_timesteps < self._config.timesteps and not course.stopped:
                 course.boundary(self, model.num_timesteps)
                 self._play_round()
-                course.tell(model.num_timesteps)
             course.end(self, model.num_timesteps)
             self._save(FINAL)
         finally:
@@ -144,7 +143,7 @@ class Distillation:
             info, weights = exported(self._model, command=self._course.command)
         info = msgspec.structs.replace(info, algorithm=self._config.algo, actions=replace(info.actions, futures=False))
         self._kept = info, weights
-        return policy_decider(ExportedPolicy(info, weights))
+        return PolicyDecider(ExportedPolicy(info, weights))
 
     def keep(self) -> None:
         """Save the model, and its exported policy."""
@@ -199,6 +198,7 @@ class Distillation:
             targets.append(saved)
             rewards.append(reward)
             dones.append(done)
+            self._course.tell(model.num_timesteps + len(dones) * env.num_envs)
         model.num_timesteps += steps * env.num_envs
         returns = self._returns(np.stack(rewards), np.stack(dones))
         lesson = {name: np.concatenate([each[name] for each in seen]) for name in seen[0]}

@@ -212,26 +212,31 @@ def sampler(scenario: Scenario, changes: Sequence[Mapping[str, Any]], randomise:
     return sample
 
 
+def variant_problems(config: TrainingConfig) -> list[Problem]:
+    """The problem of each training variant, in the order of :func:`training_changes`."""
+    return [_problem(config, change) for change in training_changes(config)]
+
+
 def problem_source(config: TrainingConfig, each: int) -> Callable[[np.random.Generator], list[Problem]]:
     """What draws the problems of the episodes that are played together.
 
     Args:
         each: episodes of each training variant, in a row; where anything is randomised as many in all, drawn anew.
     """
-    scenario, changes = config.scenario, training_changes(config)
-    layout = training_layout(config)
-
-    def build(changed: Mapping[str, Any]) -> Problem:
-        variant = override(scenario, **changed)
-        return set_up(build_problem(variant), SetUp(uses=lambda scenario: layout.uses(scenario.commands)))
-
     if config.randomise == Randomise():
-        fixed = [build(change) for change in changes]
+        fixed = variant_problems(config)
         return lambda rng: [problem for problem in fixed for _ in range(each)]
-    sample = sampler(scenario, changes, config.randomise)
+    changes = training_changes(config)
+    sample = sampler(config.scenario, changes, config.randomise)
     assert sample is not None, "something is drawn"
     count = each * len(changes)
-    return lambda rng: [build(sample(k, rng) or {}) for k in range(count)]
+    return lambda rng: [_problem(config, sample(k, rng) or {}) for k in range(count)]
+
+
+def _problem(config: TrainingConfig, changed: Mapping[str, Any]) -> Problem:
+    layout = training_layout(config)
+    problem = build_problem(override(config.scenario, **changed))
+    return set_up(problem, SetUp(uses=lambda scenario: layout.uses(scenario.commands)))
 
 
 def _with_rates(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import queue
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
@@ -35,7 +35,7 @@ from gpusched_env.agents.training.environments import (
     training_layout,
 )
 from gpusched_env.agents.training.folder import EXPORTED
-from gpusched_env.agents.training.validation import TrainingRun, policy_decider
+from gpusched_env.agents.training.validation import PolicyDecider, TrainingRun
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import Problem
@@ -61,7 +61,7 @@ class RuleTraining:
 
     def decider(self, weights: Weights, timesteps: int) -> Decide:
         """The rule with some weights, as the judge takes it."""
-        return policy_decider(self.policy(weights, timesteps))
+        return PolicyDecider(self.policy(weights, timesteps))
 
     def keep(self, weights: Weights, timesteps: int) -> None:
         """Save the rule with some weights."""
@@ -143,7 +143,9 @@ def evolve(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | 
 class Candidates(Protocol):
     """Plays the episodes of a generation."""
 
-    def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
+    def costs(
+        self, candidates: Sequence[NDArray[np.float32]], generation: int, tell: Callable[[int], None]
+    ) -> tuple[NDArray[np.float64], int]:
         """Shape ``(candidates, episodes)``, and the number of decisions; see :meth:`Population.costs`."""
 
     def close(self) -> None:
@@ -194,7 +196,6 @@ class Evolution(ABC):
             while self.timesteps < course.config.timesteps and not course.stopped:
                 course.boundary(self, self.timesteps)
                 self._generation(population)
-                course.tell(self.timesteps)
         finally:
             population.close()
         course.end(self, self.timesteps)
@@ -223,7 +224,8 @@ class Evolution(ABC):
         optimiser = self._optimiser
         points = [optimiser.ask() for _ in range(optimiser.population_size)]
         candidates = [self._candidate(self._weights(point)) for point in points]
-        costs, decisions = population.costs(candidates, optimiser.generation)
+        before, tell = self.timesteps, self._course.tell
+        costs, decisions = population.costs(candidates, optimiser.generation, lambda played: tell(before + played))
         relative = self._mean_of(relative_to_median(costs))
         optimiser.tell(list(zip(points, relative.tolist(), strict=True)))
         self.timesteps += decisions
@@ -252,6 +254,16 @@ class Evolution(ABC):
     @property
     def _mean(self) -> Weights:
         return self._weights(self._optimiser.mean)
+
+
+def gathered(played: Iterable[tuple[ArrayLike, int]], tell: Callable[[int], None]) -> tuple[NDArray[np.float64], int]:
+    """All costs and the sum of the decisions; ``tell`` is told of the latter as they come."""
+    costs, decisions = [], 0
+    for cost, more in played:
+        costs.append(cost)
+        decisions += more
+        tell(decisions)
+    return np.array(costs), decisions
 
 
 def relative_to_median(costs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -303,7 +315,9 @@ class Population:
             self._stages.put(_Stage(config, policy, self._episodes))
         self._pool = ThreadPoolExecutor(config.threads)
 
-    def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
+    def costs(
+        self, candidates: Sequence[NDArray[np.float32]], generation: int, tell: Callable[[int], None]
+    ) -> tuple[NDArray[np.float64], int]:
         """Costs of all candidates on the episodes of a generation, and how many decisions these took.
 
         Which episodes they are depends on the training's seed and the generation only.
@@ -311,6 +325,7 @@ class Population:
         Args:
             candidates: weights as in :attr:`ExportedPolicy.weights`.
             generation: counted from 0.
+            tell: is told how many decisions have been made, whenever a candidate is through.
 
         Returns:
             shape ``(candidates, episodes)``, and the number of decisions.
@@ -330,8 +345,7 @@ class Population:
             finally:
                 self._stages.put(stage)
 
-        found = list(self._pool.map(play, candidates))
-        return np.array([costs for costs, _ in found]), sum(decisions for _, decisions in found)
+        return gathered(self._pool.map(play, candidates), tell)
 
     def close(self) -> None:
         """End the threads."""

@@ -113,6 +113,14 @@ def write_json(content: msgspec.Struct | dict[str, Any], path: Path) -> None:
         partial.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
+def note_baselines(folder: Path, baselines: dict[str, float]) -> None:
+    """Write mean costs of other schedulers beside what a complete training came to."""
+    for name, kind in ((VALIDATION, LearningCurve), (RESULT, TrainingResult)):
+        path = folder / name
+        noted = decoded(read_bytes(path), kind, f"{path}: not what a training wrote")
+        write_json(msgspec.structs.replace(noted, baselines=baselines), path)
+
+
 def write_config(config: Training, provenance: dict[str, Any], path: Path) -> None:
     """Write ``config.yaml``: the configuration, and what it ran with (versions, hashes of sources, command line)."""
     import yaml

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpusched_env.agents.policies.sizes import Shapes
 from gpusched_env.agents.policy_file import GamePolicyInfo, Weights, write_game_policy
 from gpusched_env.agents.training.environments import SEEDS_EACH, TRAINING_SEED
-from gpusched_env.agents.training.evolution import Evolution
+from gpusched_env.agents.training.evolution import Evolution, gathered
 from gpusched_env.agents.training.folder import EXPORTED
 from gpusched_env.agents.training.trainer import GameTraining
 from gpusched_env.agents.training.validation import TrainingRun
@@ -39,14 +39,15 @@ class GamePopulation(ABC, Generic[P]):
     def play(self, weights: NDArray[np.float32], problem: P) -> tuple[float, int]:
         """Cost of a candidate on a problem, and its decisions."""
 
-    def costs(self, candidates: Sequence[NDArray[np.float32]], generation: int) -> tuple[NDArray[np.float64], int]:
+    def costs(
+        self, candidates: Sequence[NDArray[np.float32]], generation: int, tell: Callable[[int], None]
+    ) -> tuple[NDArray[np.float64], int]:
         """Costs of all candidates, as :meth:`gpusched_env.agents.training.evolution.Population.costs` has them."""
         problems = self.drawn(np.random.default_rng((self._seed, generation)), self._episodes)
         # Those of one problem together, which may share what it keeps.
         tasks = [(weights, problem) for problem in problems for weights in candidates]
-        found = list(self._pool.map(lambda task: self.play(*task), tasks))
-        costs = np.array([cost for cost, _ in found]).reshape(len(problems), len(candidates)).T
-        return costs, sum(decisions for _, decisions in found)
+        costs, decisions = gathered(self._pool.map(lambda task: self.play(*task), tasks), tell)
+        return costs.reshape(len(problems), len(candidates)).T, decisions
 
     def close(self) -> None:
         """End the threads."""

@@ -62,17 +62,21 @@ class KernelTrainer:
         teacher: Callable[[], Scheduler] | None,
         state: dict[str, Any] | None,
     ) -> int:
-        from gpusched_env.agents.training.distillation import distil
-        from gpusched_env.agents.training.evolution import evolve
-        from gpusched_env.agents.training.learning import learn
-        from gpusched_env.agents.training.rollouts import roll_out
-
+        # What compiled code the others need is not built, nor read, for one of them.
         if config.algo == SEARCH:
+            from gpusched_env.agents.training.evolution import evolve
+
             return evolve(course, config, state)
         if config.algo == ROLLOUTS:
+            from gpusched_env.agents.training.rollouts import roll_out
+
             return roll_out(course, config, state)
         if config.algo == DISTILLATION:
+            from gpusched_env.agents.training.distillation import distil
+
             return distil(course, config, state)
+        from gpusched_env.agents.training.learning import learn
+
         return learn(course, config, teacher, state)
 
     def check_policy(self, path: Path, name: str) -> None:

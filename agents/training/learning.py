@@ -33,7 +33,7 @@ from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env, training_layout
 from gpusched_env.agents.training.folder import BEST, BOARD, EXPORTED, FINAL
 from gpusched_env.agents.training.imitation import imitate
-from gpusched_env.agents.training.validation import TrainingRun, policy_decider
+from gpusched_env.agents.training.validation import PolicyDecider, TrainingRun
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.errors import InputError
 from gpusched_env.reading import ARCHIVE_ERRORS, check_unzipped, opened
@@ -183,7 +183,7 @@ class Boundary(BaseCallback):
         if config.algo not in CAN_EXPORT or unseen(training_layout(config)):
             return torch_decider(self.model.policy)
         self._exported = exported(self.model, command=self._course.command)
-        return policy_decider(ExportedPolicy(*self._exported))
+        return PolicyDecider(ExportedPolicy(*self._exported))
 
     def keep(self) -> None:
         """Save the model, and its exported policy."""

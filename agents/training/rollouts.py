@@ -142,7 +142,6 @@ class Rollouts:
             while self.timesteps < self._config.timesteps and not course.stopped:
                 course.boundary(self, self.timesteps)
                 self._play_round()
-                course.tell(self.timesteps)
         finally:
             self._batch.close()
             self._tried.close()
@@ -191,6 +190,7 @@ class Rollouts:
             if len(trials) >= QUEUED:
                 self._try(trials, policy)
             batch.step(np.where(batch.reasons == DECIDE, actions, 0))
+            self._course.tell(self.timesteps + decisions)
         self._try(trials, policy)
         self.timesteps += decisions
         self._round += 1

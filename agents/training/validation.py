@@ -1,7 +1,8 @@
 """A training under way: how good the policy is by now, on episodes that it was not trained on, and what is kept of it.
 
 TensorBoard shows of validations ``validation/cost``, ``validation/best_cost``, with costs of baselines on the same
-episodes ``validation/gap_to_best_baseline`` (relative: below 0 the policy is better), every metric and reward term, and
+episodes ``validation/gap_to_best_baseline`` (relative, to the best of those known by then: below 0 the policy is
+better), every metric and reward term, and
 ``validation/schedule``, a picture of an episode. The page of hyper-parameters has these results.
 """
 
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from gpusched_env.agents.exported import ExportedPolicy
 from gpusched_env.agents.model_file import Decide
+from gpusched_env.agents.rollout import play_episodes
 from gpusched_env.agents.sb3_vec_env import info_row
 from gpusched_env.agents.training.config import Training, TrainingConfig
 from gpusched_env.agents.training.environments import (
@@ -28,6 +30,7 @@ from gpusched_env.agents.training.environments import (
     training_changes,
     validation_env,
     validation_seeds,
+    variant_problems,
 )
 from gpusched_env.agents.training.folder import (
     BEST,
@@ -40,14 +43,26 @@ from gpusched_env.agents.training.folder import (
     LearningCurve,
     write_json,
 )
+from gpusched_env.agents.training.progress import OnProgress, TrainingProgress
 from gpusched_env.envs.env import GpuSchedulingEnv
+from gpusched_env.envs.observations import Observation
+from gpusched_env.envs.single import episode_summary
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.episodes.charts import window_us
+from gpusched_env.episodes.session import Episode
+from gpusched_env.scenarios.problem import Problem
 
 
-def policy_decider(policy: ExportedPolicy) -> Decide:
-    """Decide as an exported policy."""
-    return lambda observations, state, starts, masks: (policy.act(observations, masks), state)
+@dataclass(frozen=True, slots=True)
+class PolicyDecider:
+    """A :data:`~gpusched_env.agents.model_file.Decide` as an exported policy, whose episodes run in compiled loops."""
+
+    policy: ExportedPolicy
+
+    def __call__(
+        self, observations: Observation, state: Any, starts: NDArray[np.bool_], masks: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], Any]:
+        return self.policy.act(observations, masks), state
 
 
 class Learner(Protocol):
@@ -96,30 +111,23 @@ class EpisodeJudge:
     def __init__(self, config: TrainingConfig) -> None:
         self.seeds = validation_seeds(config) * len(training_changes(config))
         self._config = config
-        self._env = validation_env(config)
+        problems = [problem for problem in variant_problems(config) for _ in range(config.validation_seeds)]
+        self._episodes = list(zip(problems, self.seeds, strict=True))
+        self._env: GpuSchedulingVectorEnv | None = None
 
     def judge(self, decide: Decide) -> ValidationResult:
-        episodes = play(decide, self._env, self.seeds)
+        if isinstance(decide, PolicyDecider):
+            episodes = play_compiled(decide.policy, self._episodes, self._config.threads)
+        else:
+            self._env = self._env or validation_env(self._config)
+            episodes = play(decide, self._env, self.seeds)
         picture = gantt(decide, self._config, self.seeds[0])
         costs = [episode.metrics["cost"] for episode in episodes]
         return ValidationResult(costs, statistics.fmean(costs), mean_figures(episodes), picture)
 
     def close(self) -> None:
-        self._env.close()
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingProgress:
-    """What a training tells whoever watches it."""
-
-    timesteps: int
-    validation: CurveEntry | None
-    """The validation that has just been made; ``None``: none was."""
-    best_cost: float | None
-
-
-OnProgress = Callable[[TrainingProgress], bool | None]
-"""Called after every step and every validation; ``False`` ends the training."""
+        if self._env is not None:
+            self._env.close()
 
 
 class TrainingRun:
@@ -132,7 +140,7 @@ class TrainingRun:
         judge: Judge,
         *,
         command: str,
-        baselines: Mapping[str, float],
+        baselines: Mapping[str, float] | None,
         watch: OnProgress | None,
         saves: bool,
         state: dict[str, Any] | None,
@@ -141,7 +149,7 @@ class TrainingRun:
         Args:
             judge: of its validations; closed with the course.
             command: the command line, to be noted in exported policies.
-            baselines: mean costs of other schedulers on the validation episodes.
+            baselines: mean costs of other schedulers on the validation episodes, which may become more meanwhile.
             saves: whether checkpoints are written.
             state: of the last checkpoint, from which it goes on.
         """
@@ -149,7 +157,9 @@ class TrainingRun:
         self.curve: list[CurveEntry] = []
         self.stopped = False
         """Whether the watcher ended the training."""
-        self._baselines, self._watch, self._saves = dict(baselines), watch, saves
+        self._baselines: Mapping[str, float] = {} if baselines is None else baselines
+        self._noted = 0
+        self._watch, self._saves = watch, saves
         self._checkpoints = Checkpoints(out / CHECKPOINTS)
         self._judge = judge
         self._next_validation = self._next_checkpoint = 0
@@ -160,7 +170,7 @@ class TrainingRun:
             first_step = timesteps + 1
         self.board = TensorBoard(out / BOARD, first_step)
         if state is None:
-            self.board.hyper_parameters(config, RESULTS if baselines else RESULTS[:2])
+            self.board.hyper_parameters(config, RESULTS[:2] if baselines is None else RESULTS)
 
     @property
     def best_cost(self) -> float | None:
@@ -186,10 +196,13 @@ class TrainingRun:
             self._validate(learner, timesteps)
         self._save(learner, timesteps)
 
-    def tell(self, timesteps: int, validation: CurveEntry | None = None) -> None:
-        """Tell the watcher how far the training is, and of a validation."""
-        if self._watch is not None and self._watch(TrainingProgress(timesteps, validation, self.best_cost)) is False:
+    def tell(self, timesteps: int, validation: CurveEntry | None = None, *, validating: bool = False) -> None:
+        """Tell the watcher how far the training is, and of a validation that has been made, or begins."""
+        now = TrainingProgress(timesteps, validation, self.best_cost, validating)
+        if self._watch is not None and self._watch(now) is False:
             self.stopped = True
+        if self.curve and len(self._baselines) > self._noted:
+            self._note()
 
     def close(self) -> None:
         """End the threads of the environments, and close files."""
@@ -203,6 +216,7 @@ class TrainingRun:
 
     def _validate(self, learner: Learner, timesteps: int) -> None:
         self._next_validation = timesteps + self.config.validate_every
+        self.tell(timesteps, validating=True)
         judged = self._judge.judge(learner.decider())
         cost = judged.cost
         best = self.best_cost is None or cost < self.best_cost
@@ -210,17 +224,24 @@ class TrainingRun:
             learner.keep()
         point = CurveEntry(timesteps=timesteps, cost=cost, costs=judged.costs, best=best)
         self.curve.append(point)
-        kept = [name for name in (BEST, EXPORTED) if (self.out / name).exists()]
-        noted = LearningCurve(seeds=self._judge.seeds, baselines=self._baselines, validations=self.curve, kept=kept)
-        write_json(noted, self.out / VALIDATION)
+        baselines = self._note()
         scalars = {f"validation/{name}": value for name, value in judged.figures.items()}
         scalars |= {"validation/cost": cost, "validation/best_cost": min(p.cost for p in self.curve)}
-        if self._baselines:
-            scalars["validation/gap_to_best_baseline"] = cost / min(self._baselines.values()) - 1.0
+        if baselines:
+            scalars["validation/gap_to_best_baseline"] = cost / min(baselines.values()) - 1.0
         self.board.scalars(scalars, timesteps)
         if judged.picture is not None:
             self.board.image("validation/schedule", judged.picture, timesteps)
         self.tell(timesteps, point)
+
+    def _note(self) -> dict[str, float]:
+        """Write the learning curve; returns the costs of baselines that are in it."""
+        baselines = dict(self._baselines)
+        self._noted = len(baselines)
+        kept = [name for name in (BEST, EXPORTED) if (self.out / name).exists()]
+        noted = LearningCurve(seeds=self._judge.seeds, baselines=baselines, validations=self.curve, kept=kept)
+        write_json(noted, self.out / VALIDATION)
+        return baselines
 
 
 # ---- episodes ---------------------------------------------------------------------------------------------
@@ -263,6 +284,22 @@ def play(decide: Decide, env: GpuSchedulingVectorEnv, seeds: Sequence[int]) -> l
                     last["episode_metrics"], last["reward_terms"], steps, last["illegal_actions"]
                 )
     return [found[e] for e in range(env.num_envs)]
+
+
+def play_compiled(
+    policy: ExportedPolicy, episodes: Sequence[tuple[Problem, int]], threads: int
+) -> list[ValidationEpisode]:
+    """As :func:`play`, without Python between the decisions: one episode of each problem, with its seed."""
+    found: dict[int, ValidationEpisode] = {}
+
+    def note(number: int, episode: Episode, asked: int) -> None:
+        # As environments count them: every action.
+        last = episode_summary(replace(episode, decisions=asked))
+        # An environment takes one step to its end even where nothing is decided.
+        found[number] = ValidationEpisode(last["episode_metrics"], last["reward_terms"], max(1, asked), illegal=0)
+
+    play_episodes(policy, policy.info.actions, episodes, note, copies=len(episodes), threads=threads)
+    return [found[number] for number in range(len(episodes))]
 
 
 def mean_figures(episodes: Sequence[ValidationEpisode]) -> dict[str, float]:

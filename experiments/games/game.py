@@ -93,8 +93,10 @@ class GameValidation:
     """Descriptions of what is played with these seeds: equal if the episodes are."""
     episodes: int
     """Number of episodes of each scheduler."""
-    costs: Callable[[list[str], Progress], dict[str, list[float]]]
-    """Finds the cost of every episode, by scheduler."""
+    costs: Callable[[list[str], Progress, int | None], dict[str, list[float]]]
+    """Finds the cost of every episode, by scheduler, with so many worker processes (``None``: one a CPU core)."""
+    made: Callable[[list[str]], Fingerprints]
+    """What episodes of these schedulers are made by."""
 
 
 @dataclass(frozen=True)

@@ -179,11 +179,13 @@ class Kernels:
         from gpusched_env.agents.training.environments import training_scenarios, validation_seeds
 
         scenarios, seeds = training_scenarios(config), validation_seeds(config)
+        problems = {(config.name, scenario.name): scenario for scenario in scenarios}
         return GameValidation(
             seeds=seeds,
             problems=[msgspec.json.encode(scenario, order="sorted").decode() for scenario in scenarios],
             episodes=len(scenarios) * len(seeds),
-            costs=lambda names, on_progress: _costs(scenarios, names, seeds, on_progress),
+            costs=lambda names, *how: _costs(scenarios, names, seeds, *how),
+            made=lambda names: made_of(problems, KernelGrid.devices, names, _policies([config.scenario], names)),
         )
 
     @property
@@ -249,7 +251,11 @@ def made_of(
 
 
 def _costs(
-    scenarios: Sequence[Scenario], schedulers: list[str], seeds: list[int], on_progress: Progress
+    scenarios: Sequence[Scenario],
+    schedulers: list[str],
+    seeds: list[int],
+    on_progress: Progress,
+    workers: int | None,
 ) -> dict[str, list[float]]:
     """Scenario by scenario.
 
@@ -265,7 +271,7 @@ def _costs(
         def tell(finished: int, share: float, number: int = number, done: int = done) -> None:
             on_progress(done + finished, (number + share) / len(scenarios))
 
-        comparison = compare(scenario, schedulers, seeds, on_progress=tell)
+        comparison = compare(scenario, schedulers, seeds, workers=workers, on_progress=tell)
         if comparison.interrupted:
             raise KeyboardInterrupt
         for run in comparison.runs:

@@ -174,7 +174,8 @@ class OwnGame(ABC):
             seeds=seeds,
             problems=[self.drawn],
             episodes=len(seeds),
-            costs=lambda names, on_progress: self._costs(seeds, names, on_progress),
+            costs=lambda names, on_progress, _: self._costs(seeds, names, on_progress),
+            made=lambda names: self._made({name: self.named.new(name) for name in names}),
         )
 
     def validation_seeds(self, config: Any) -> list[int]:

@@ -152,7 +152,7 @@ def _executor(workers: int) -> Any:
     _seen = seen if edited else {**_seen, **seen}
     return get_reusable_executor(
         max_workers=workers,
-        initializer=_begin,
+        initializer=belong_to,
         initargs=(os.getpid(),),
         reuse=False if edited else "auto",
         kill_workers=edited,
@@ -170,7 +170,7 @@ def _run(packed: bytes, path: tuple[str, ...], folder: Path) -> Any:
     return task(argument)
 
 
-def _begin(parent: int) -> None:
+def belong_to(parent: int) -> None:
     """Set up a new worker: interrupts are the parent's, and nobody waits for results once that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -13,7 +13,7 @@ from ray.tune.search.optuna import OptunaSearch
 
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig, config_of
-from gpusched_env.agents.training.validation import TrainingProgress
+from gpusched_env.agents.training.progress import TrainingProgress
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.ray_cluster import connected
 from gpusched_env.experiments.sweep.local import SPACES, STARTUP_TRIALS, SweepTrial

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gpusched_env.agents.files import writing_to
 from gpusched_env.agents.training import train
 from gpusched_env.agents.training.config import TrainingConfig
-from gpusched_env.agents.training.validation import TrainingProgress
+from gpusched_env.agents.training.progress import TrainingProgress
 from gpusched_env.errors import InputError
 
 Suggest = Callable[[Trial], Any]

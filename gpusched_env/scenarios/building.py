@@ -267,26 +267,30 @@ def at_host_speed(job: JobProgram, tenant: Tenant, gpu: IdleGpu) -> JobProgram:
         InputError: an ``iteration_us`` that no host speed gives.
     """
     if tenant.iteration_us is not None:
-        job = job.with_host_times(_host_scale(job, tenant, gpu))
+        factor = _host_scale(job, tenant.iteration_us, gpu)
+        if factor is None:
+            raise InputError(
+                f"tenant {tenant.name}: iteration_us is {tenant.iteration_us:g}, but workload {tenant.workload} has no "
+                f"host times to stretch: an iteration takes {gpu.play(job.by_thread()).host_us:g} us at any host speed"
+            )
+        job = job.with_host_times(factor)
     if tenant.host_us is not None:
         job = job.with_launch_times(tenant.host_us)
     return job
 
 
-def _host_scale(job: JobProgram, tenant: Tenant, gpu: IdleGpu) -> float:
-    """The factor on host times with which an iteration alone takes its ``iteration_us`` (0 if it takes longer)."""
+@functools.lru_cache(maxsize=1024)
+def _host_scale(job: JobProgram, iteration_us: float, gpu: IdleGpu) -> float | None:
+    """The factor on host times with which an iteration alone takes ``iteration_us`` (0 if it takes longer); ``None``:
+    there are no host times."""
     threads = job.by_thread()
 
     def alone(scale: float) -> float:
         return gpu.play(threads, scale).host_us
 
-    iteration_us = tenant.iteration_us or 0.0
     high = 1.0
     if alone(high) < iteration_us and not any(op.host_us > 0.0 for op in job):
-        raise InputError(
-            f"tenant {tenant.name}: iteration_us is {iteration_us:g}, but workload {tenant.workload} has no host times "
-            f"to stretch: an iteration takes {alone(high):g} us at any host speed"
-        )
+        return None
     if alone(0.0) >= iteration_us:
         return 0.0
     while alone(high) < iteration_us:

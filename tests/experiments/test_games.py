@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from gpusched_env.baselines.ranges import Range
 from gpusched_env.baselines.registered import Registered
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.baseline_costs import BaselineCosts
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.games.game import (
     GameValidation,
@@ -33,7 +34,6 @@ from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.reference import schedulers as page
-from gpusched_env.experiments.training import baseline_costs
 from gpusched_env.games.child_launches.experiments.game import ChildLaunches
 from gpusched_env.scenarios.games import GAMES, Rooms
 from gpusched_env.scenarios.scenario import load_scenario
@@ -118,11 +118,13 @@ class Fleet:
         return ["constant"]
 
     def validation(self, config: Any) -> GameValidation:
-        def costs(names: list[str], on_progress: Progress) -> dict[str, list[float]]:
+        def costs(names: list[str], on_progress: Progress, workers: int | None) -> dict[str, list[float]]:
             on_progress(1, 1.0)
             return {name: [1.0, 2.0, 9.0] for name in names}
 
-        return GameValidation(seeds=[0, 1, 2], problems=["small"], episodes=3, costs=costs)
+        return GameValidation(
+            seeds=[0, 1, 2], problems=["small"], episodes=3, costs=costs, made=lambda names: Fingerprints()
+        )
 
 
 @pytest.fixture
@@ -168,9 +170,9 @@ def test_a_third_game_is_tuned(fleet: None) -> None:
 
 def test_a_third_game_has_baselines(fleet: None, tmp_path: Path) -> None:
     config: Any = SimpleNamespace(scenario=FLEET)
-    assert baseline_costs(config, "all", tmp_path) == {"constant": 2.0}
+    assert BaselineCosts(config, "all", tmp_path).rest() == {"constant": 2.0}
     with refused(InputError, "oracle"):
-        baseline_costs(config, "constant,oracle", tmp_path)
+        BaselineCosts(config, "constant,oracle", tmp_path)
 
 
 def test_a_third_game_is_listed(fleet: None) -> None:

@@ -132,7 +132,6 @@ class FormLearner:
             while self.timesteps < course.config.timesteps and not course.stopped:
                 course.boundary(self, self.timesteps)
                 self._round(pool)
-                course.tell(self.timesteps)
         course.end(self, self.timesteps)
 
     def decider(self) -> NDArray[np.float32]:
@@ -151,7 +150,9 @@ class FormLearner:
     def _round(self, pool: ThreadPoolExecutor) -> None:
         settings = self._config.settings
         rng = np.random.default_rng((TRAINING_SEED + SEEDS_EACH * self._config.seed, len(self._tried)))
-        self._tried += pool.map(try_forms, map(int, rng.integers(*DRAWN_SEEDS, settings["episodes"])))
+        for trial in pool.map(try_forms, map(int, rng.integers(*DRAWN_SEEDS, settings["episodes"]))):
+            self._tried.append(trial)
+            self._course.tell(self.timesteps)
         self._value, excess = fitted(self._tried, settings["sharpness"], settings["penalty"], settings["steps"])
         figures = {"forms/problems": float(len(self._tried)), "forms/excess": excess}
         self._course.board.scalars(figures, self.timesteps)

@@ -25,7 +25,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 from tests.refusals import refused
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import TrainingProgress
+    from gpusched_env.agents.training.progress import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -26,7 +26,7 @@ from tests.agents.made_up import made_up
 from tests.refusals import refused
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import TrainingProgress
+    from gpusched_env.agents.training.progress import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -127,9 +127,12 @@ def test_randomised_episodes_are_drawn_anew_each_generation() -> None:
     policy = made_up("Toy", "rule")
     costs = []
     for generation in (0, 1, 0):
-        population = Population(config, policy)
-        costs.append(population.costs([policy.weights, policy.weights], generation)[0])
+        population, told = Population(config, policy), []
+        found, decisions = population.costs([policy.weights, policy.weights], generation, told.append)
+        costs.append(found)
         population.close()
+        assert len(told) == 2, "one for each candidate"
+        assert 0 < told[0] < told[1] == decisions
     assert costs[0].shape == (2, 4)
     np.testing.assert_array_equal(costs[0][0], costs[0][1])
     np.testing.assert_array_equal(costs[0], costs[2])

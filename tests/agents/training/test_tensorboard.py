@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import subprocess
@@ -24,7 +25,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 if TYPE_CHECKING:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    from gpusched_env.agents.training.validation import TrainingProgress
+    from gpusched_env.agents.training.progress import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 BASELINES = {"fifo": 1.83, "reef": 1.04}
@@ -154,6 +155,20 @@ def test_a_resumed_training_shows_nothing_twice(tmp_path: Path, events: EventAcc
         assert series(resumed, tag).keys() == expected.keys(), tag
         if not tag.startswith("time/"):
             assert series(resumed, tag) == expected, tag
+
+
+def test_costs_of_baselines_may_come_while_it_trains(tmp_path: Path, events: EventAccumulator) -> None:
+    costs: dict[str, float] = {}
+
+    def watch(progress: TrainingProgress) -> None:
+        if progress.timesteps > 0:
+            costs.update(BASELINES)
+
+    train(config(), tmp_path, baselines=costs, watch=watch)
+    gaps = series(events, "validation/gap_to_best_baseline")
+    assert series(read(tmp_path), "validation/gap_to_best_baseline") == {step: gaps[step] for step in (256, 512)}
+    for name in ("validation.json", "result.json"):
+        assert json.loads((tmp_path / name).read_text())["baselines"] == BASELINES
 
 
 def test_what_actions_count_as() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from gpusched_env.agents.training.trainer import game_training_of
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.baseline_costs import BaselineCosts
 from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.ranking.run import rank
-from gpusched_env.experiments.training import baseline_costs
 from gpusched_env.games.fleet.agents.trainer import FleetTraining
 from gpusched_env.games.fleet.baselines.registry import DISPATCHERS, make_dispatcher
 from gpusched_env.games.fleet.device import run_fleet
@@ -42,7 +42,8 @@ def test_options_are_searched_on_other_days() -> None:
 
 
 def test_baselines_of_a_training(tmp_path: Path) -> None:
-    found = baseline_costs(game_training_of(FleetTraining, {"validation_seeds": 3}), "gpucolo,no-colocation", tmp_path)
+    config = game_training_of(FleetTraining, {"validation_seeds": 3})
+    found = BaselineCosts(config, "gpucolo,no-colocation", tmp_path).rest()
     assert found["no-colocation"] > found["gpucolo"] > 0.0
 
 

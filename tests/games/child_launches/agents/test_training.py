@@ -24,7 +24,7 @@ from gpusched_env.games.child_launches.training import geometric_mean, validatio
 from tests.refusals import refused
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import TrainingProgress
+    from gpusched_env.agents.training.progress import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -13,8 +13,8 @@ from gpusched_env.agents.training import Trained, train
 from gpusched_env.agents.training.config import defaults_for
 from gpusched_env.agents.training.environments import validation_seeds
 from gpusched_env.agents.training.folder import Checkpoints, read_config
+from gpusched_env.agents.training.progress import TrainingProgress
 from gpusched_env.agents.training.trainer import game_training_of
-from gpusched_env.agents.training.validation import TrainingProgress
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.results.curves import gather
 from gpusched_env.games.fleet.agents.rule import LearnedFleet

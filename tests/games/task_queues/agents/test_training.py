@@ -24,7 +24,7 @@ from gpusched_env.games.task_queues.environment.env import FORMS
 from gpusched_env.games.task_queues.session import run_tasks_of
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.validation import TrainingProgress
+    from gpusched_env.agents.training.progress import TrainingProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
