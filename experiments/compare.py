@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
 
-from gpusched_env.agents.training.folder import policy_file
 from gpusched_env.baselines.registered import split_specs
 from gpusched_env.baselines.registry import honest_names
 from gpusched_env.devices.compiled.building import start_building
@@ -241,6 +240,9 @@ def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] 
             f"{name!r} is a scheduler, and evaluate takes a trained model: the folder of a training, a .npz, "
             "a .zip, or learned; compare takes schedulers (gpusched compare SCENARIO --schedulers A,B,...)"
         )
+    # It takes longer to import than a short comparison to run.
+    from gpusched_env.agents.training.folder import policy_file
+
     agent = str(model) if is_learned(str(model)) else f"{LEARNED}:{policy_file(Path(model))}"
     others = expanded(schedulers, scenario) if schedulers else honest_names(scenario.window is not None)
     plain = game_of(scenario).plain_gpu

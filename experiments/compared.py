@@ -6,7 +6,7 @@ import functools
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -94,7 +94,7 @@ class ComparedRuns:
     made: Fingerprints | None = None
     """Hashes of what its episodes were made by, where it was read from a file."""
 
-    @property
+    @cached_property
     def schedulers(self) -> list[str]:
         """Schedulers with at least one finished episode, in the order asked for."""
         finished = {run.scheduler for run in self.runs}
@@ -132,9 +132,13 @@ class ComparedRuns:
         Raises:
             InputError: an unknown name.
         """
+        other = self._known(self.schedulers[0] if against is None else against)
+        found: PairedDifference = self._difference(self._known(scheduler), figure, tenant, other)
+        return found
+
+    def _find_difference(self, scheduler: str, figure: str, tenant: str | None, other: str) -> PairedDifference:
         found = find_figure(figure, of_tenant=tenant is not None)
         row = None if tenant is None else self._row(tenant)
-        other = self._known(self.schedulers[0] if against is None else against)
         seeds = ([run.seed for run in self.of(name)] for name in (other, scheduler))
         values = (self.values(name, found, row) for name in (other, scheduler))
         first, own = (dict(zip(*pair, strict=True)) for pair in zip(seeds, values, strict=True))
@@ -227,7 +231,7 @@ class ComparedRuns:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle, without what is found anew."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_interval", "groups")}
+        return {kept.name: getattr(self, kept.name) for kept in fields(self)}
 
     def _known(self, scheduler: str) -> str:
         if scheduler not in self.schedulers:
@@ -238,6 +242,10 @@ class ComparedRuns:
     def _interval(self) -> Any:
         """Intervals take a while: each is found once."""
         return functools.cache(self._find_interval)
+
+    @cached_property
+    def _difference(self) -> Any:
+        return functools.cache(self._find_difference)
 
     def _find_interval(self, scheduler: str, key: str, tenant: str | None) -> Interval:
         figure = find_figure(key, of_tenant=tenant is not None)

@@ -1,6 +1,7 @@
 """Means over episodes, differences between schedulers and ranks, with bootstrap confidence intervals.
 
-Intervals are percentiles of bootstrap draws (Efron & Tibshirani 1993, chapter 13), by :func:`scipy.stats.bootstrap`.
+Intervals are percentiles of bootstrap draws (Efron & Tibshirani 1993, chapter 13), as :func:`scipy.stats.bootstrap`
+finds them with the same seed. That takes a second to import, and milliseconds for each of thousands of figures.
 Schedulers that ran on the same seeds are drawn together, since equal seeds mean equal arrivals. Rankings follow
 Agarwal et al., *Deep Reinforcement Learning at the Edge of the Statistical Precipice* (NeurIPS 2021): interquartile
 mean and probability of improvement. Where there are several problems, these are what is drawn, each with all of its
@@ -9,6 +10,7 @@ seeds: how a scheduler does on problems of this kind is the question, not how it
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +29,21 @@ FEW_SEEDS = 5
 """Seeds below which an interval says little: percentiles of the draws are then too narrow by a third or more."""
 _RNG_SEED = 20080601
 """Own seed, so that intervals depend on nothing but the values."""
+_TAIL = (1.0 - LEVEL) / 2.0
+"""Share of the draws on either side of an interval."""
+
+
+@functools.lru_cache(maxsize=4)
+def _picks(units: int) -> NDArray[np.int64]:
+    """Which of so many units each draw holds, shape ``(RESAMPLES, units)``: the same for every figure."""
+    return np.random.default_rng(_RNG_SEED).integers(0, units, (RESAMPLES, units))
+
+
+@functools.lru_cache(maxsize=4)
+def _distinct_picks(units: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """:func:`_picks` whatever their order: how often each unit is in a draw, and how many draws are so."""
+    distinct, often = np.unique(np.sort(_picks(units), axis=1), axis=0, return_counts=True)
+    return np.stack([np.bincount(row, minlength=units) for row in distinct]), often
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +99,8 @@ def pooled_percentile(values: Sequence[Floats], percent: float) -> Interval:
         return Interval(value, None, None, len(values))
     # How many values of each seed are among the lowest k + 1 of all, shape (seeds, jobs).
     below = np.stack([np.searchsorted(np.sort(own), pooled, side="right") for own in values])
-    picks = np.random.default_rng(_RNG_SEED).integers(0, len(values), (RESAMPLES, len(values)))
     # Draws that hold the same seeds have the same percentile: it is found once.
-    distinct, often = np.unique(np.sort(picks, axis=1), axis=0, return_counts=True)
-    times = np.stack([np.bincount(row, minlength=len(values)) for row in distinct])
+    times, often = _distinct_picks(len(values))
     jobs = times @ below[:, -1]
     needed = np.ceil(jobs * (percent / 100.0) * (1.0 - 1e-12))
     low, high = np.zeros(len(times), np.int64), np.full(len(times), len(pooled) - 1)
@@ -205,24 +220,21 @@ def _intervals(figure: Callable[[Floats], Floats], values: Floats) -> list[Inter
     found = figure(values.reshape(len(values), -1))
     if drawn < 2:
         return [Interval(float(value), None, None, problems * seeds) for value in found]
-    # A second of processor time, which one seed needs not.
-    from scipy.stats import bootstrap
-
-    def resampled(picks: NDArray[np.int64], axis: int) -> Floats:
-        return figure(units[:, picks].reshape(len(units), *picks.shape[:-1], drawn * each))
-
     with np.errstate(divide="ignore", invalid="ignore"):
-        outcome = bootstrap(
-            [np.arange(drawn)],
-            resampled,
-            n_resamples=RESAMPLES,
-            confidence_level=LEVEL,
-            method="percentile",
-            vectorized=True,
-            rng=_RNG_SEED,
-        )
-    bounds = zip(found, outcome.confidence_interval.low, outcome.confidence_interval.high, strict=True)
-    return [Interval(float(value), _defined(low), _defined(high), problems * seeds) for value, low, high in bounds]
+        draws = figure(units[:, _picks(drawn)].reshape(len(units), RESAMPLES, drawn * each))
+    draws = np.sort(draws, axis=-1)
+    bounds = (_quantile(draws, share) for share in (_TAIL, 1.0 - _TAIL))
+    rows = zip(found, *bounds, strict=True)
+    return [Interval(float(value), _defined(low), _defined(high), problems * seeds) for value, low, high in rows]
+
+
+def _quantile(ordered: Floats, share: float) -> Floats:
+    """A quantile along the last axis of what is in order there, linear between neighbours; NaN where one is."""
+    place = share * RESAMPLES + (1.0 - share)
+    first, part = int(place) - 1, place % 1.0
+    found: Floats = (1.0 - part) * ordered[..., first] + part * ordered[..., first + 1]
+    found[np.isnan(ordered[..., -1])] = math.nan
+    return found
 
 
 def _defined(bound: float) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,6 @@ from html import escape
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.measure import Measurement
 from rich.text import Text
 
 from gpusched_env.display.table import NONE, Cell, Table
@@ -133,10 +133,9 @@ def comparison_tables(comparison: ComparedRuns, *, coloured: bool = True) -> Gro
 
     The whole GPU comes last: that is what one sees when it is printed.
     """
-    order = [*range(1, len(comparison.tenants) + 1), 0]
     parts: list[Any] = [
-        _Fitted([lambda layout=layout, i=i: tables(comparison, layout)[i] for layout in _PRINTED])  # type: ignore[misc]
-        for i in order
+        *(_Fitted(functools.partial(_tenant, comparison, row)) for row in range(len(comparison.tenants))),
+        _Fitted(functools.partial(_whole, comparison)),
     ]
     best = "Best of a column in bold green. " if coloured else ""
     return Group(*parts, Text(f"\n{best}{notes(comparison)}", style="dim"))
@@ -144,7 +143,7 @@ def comparison_tables(comparison: ComparedRuns, *, coloured: bool = True) -> Gro
 
 def whole_gpu_table(comparison: ComparedRuns) -> Any:
     """The table of the whole GPU alone for the terminal, without notes."""
-    return _Fitted([lambda layout=layout: tables(comparison, layout)[0] for layout in _PRINTED])  # type: ignore[misc]
+    return _Fitted(functools.partial(_whole, comparison))
 
 
 def html_tables(comparison: ComparedRuns) -> str:
@@ -313,13 +312,9 @@ def _defined(comparison: ComparedRuns, figure: FigureSpec, tenant: str | None) -
 class _Fitted:
     """Renders the fullest layout that fits the console without wrapping (the barest one wraps)."""
 
-    def __init__(self, builders: Sequence[Callable[[], Table]]) -> None:
-        self._builders = builders
+    def __init__(self, build: Callable[[Layout], Table]) -> None:
+        self._build = build
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for build in self._builders[:-1]:
-            table = build()
-            if Measurement.get(console, options.update(width=10_000), table).maximum <= options.max_width:
-                yield table
-                return
-        yield self._builders[-1]()
+        built = map(self._build, _PRINTED)
+        yield next((table for table in built if table.width() <= options.max_width), self._build(_PRINTED[-1]))

@@ -12,6 +12,8 @@ from gpusched_env.display.words import FEW
 NONE = "–"
 """The sign for a figure that is not defined."""
 _SIGNS = f"+-−{FEW}"
+_BESIDE = 1
+"""Spaces on either side of a column on the terminal."""
 _MARKED = ' class="marked" style="background:#f3f4f6"'
 STYLES = {"holds": "green", "off": "red", "misses": "red", "contradicted": "red", "not scored": "dim"}
 """How the terminal colours verdicts."""
@@ -91,16 +93,28 @@ class Table:
         note = f"<p>{escape(self.note)}</p>" if self.note else ""
         return title + note + self.html()
 
+    def width(self) -> int:
+        """Letters in the longest line on the terminal, if none is wrapped."""
+        from rich.cells import cell_len
+
+        rows = [self._folded_heads(), *([str(cell) for cell in row] for row in self.rows)]
+        columns = [
+            max(cell_len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows, strict=True)
+        ]
+        return max(sum(columns) + 2 * _BESIDE * (len(columns) - 1), cell_len(self.title), cell_len(self.note))
+
+    def _folded_heads(self) -> Sequence[str]:
+        """Left to itself, a wide table would cut words to keep other headings on one line."""
+        return [head.replace(" ", "\n") for head in self.heads] if len(self.heads) > 8 else self.heads
+
     def __rich__(self) -> Any:
         from rich.console import Group
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(box=None, header_style="dim", padding=(0, 1), pad_edge=False)
-        for column, head in enumerate(self.heads):
-            # Left to itself, a wide table would cut words to keep other headings on one line.
-            shown = head.replace(" ", "\n") if len(self.heads) > 8 else head
-            table.add_column(shown, justify="right" if self.numeric(column) else "left")
+        table = RichTable(box=None, header_style="dim", padding=(0, _BESIDE), pad_edge=False)
+        for column, head in enumerate(self._folded_heads()):
+            table.add_column(head, justify="right" if self.numeric(column) else "left")
         for row in self.rows:
             table.add_row(*map(_rich, row))
         note = [Text(self.note, style="dim")] if self.note else []
