@@ -31,7 +31,7 @@ _JOINED: Final = {
     "gpusched_env.agents.training.evolution": "rules",
     "gpusched_env.agents.training.learning": "first_weights",
     "gpusched_env.agents.training.trainer": "game_training",
-    "gpusched_env.devices.compiled.blocks": "rates",
+    "gpusched_env.devices.compiled.sharing": "rates",
     "gpusched_env.devices.compiled.tiles": "forms",
     "gpusched_env.devices.reference.blocks": "grid rates",
     "gpusched_env.devices.reference.world": "clock",

@@ -209,10 +209,12 @@ queue = _table("queue_at", layout.NUMBER, "number")
 grids = _table("grids_at", layout.GRID, "grid")
 used = _table("used_at", layout.NUMBER, "number")
 """Slots of resident grids, then free ones."""
+class_ends = _table("class_ends_at", layout.NUMBER, "number")
+"""When a row of a class ends next, or comes to its limit; of a changed class not known until classes are merged."""
 classes = _table("classes_at", layout.SM_CLASS, "sm_class")
 """A class of equal SMs; class 0 holds the idle ones."""
 kinds = _table("kinds_at", layout.KIND, "kind")
-"""Scratch of the bandwidth sharing."""
+"""SMs of equal traffic, in order of demand and weight."""
 
 
 @inlined

@@ -43,7 +43,7 @@ IN_ENV: Final = (
     "semaphores", "ended_slices", "saved_blocks", "aheads", "edges", "timers", "heap", "contexts", "sets", "log",
     "outbox", "cores", "processes", "given",
 )  # fmt: skip
-IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "kinds", "members", "rows")
+IN_CONTEXT: Final = ("channels", "heads", "queue", "grids", "used", "classes", "class_ends", "kinds", "members", "rows")
 """Sections of a context, in their order; those of context i are called ``classes.i`` and so on."""
 CHAINED: Final = {
     "launches": ("launch", "after"),
@@ -54,11 +54,11 @@ CHAINED: Final = {
 """Sections of slots: what one is called, and the field that links the free ones."""
 BY_LAUNCH: Final = {"semaphores": "semaphores", "ended_slices": "slices", "saved_blocks": "saved"}
 """Sections of which each launch has a part, and its size in :class:`Sizes`."""
-SCRATCH: Final = ("sets", "kinds")
+SCRATCH: Final = ("sets",)
 """Sections whose contents last for one call."""
 UNCLEARED: Final = (
-    *SCRATCH, "log", "classes", "members", "rows", "grids", "launches", "flights", "tilings", "semaphores",
-    "ended_slices", "saved_blocks", "edges", "aheads",
+    *SCRATCH, "log", "classes", "class_ends", "kinds", "members", "rows", "grids", "launches", "flights", "tilings",
+    "semaphores", "ended_slices", "saved_blocks", "edges", "aheads",
 )  # fmt: skip
 """Sections that hold nothing at a reset that is read before it is written, or that are cleared slot by slot."""
 
@@ -282,6 +282,7 @@ class Arena(Uncopied, OneThread):
             idle = self._sections[f"classes.{number}"][:1]
             idle[:] = 0
             idle["sms"] = sms
+            self._sections[f"class_ends.{number}"]["value"][0] = NEVER
             self._sections[f"members.{number}"]["bits"][: len(words)] = words
 
     def _take(self, problem: Problem) -> None:
@@ -421,7 +422,7 @@ class Arena(Uncopied, OneThread):
         for name, section in self._sections.items():
             kind, _, number = name.partition(".")
             length = len(section)
-            if kind in ("classes", "members", "rows"):
+            if kind in ("classes", "class_ends", "kinds", "members", "rows"):
                 length = int(self._sections["contexts"]["classes"][int(number)]) * (
                     length // class_count(self._sizes_now)
                 )

@@ -8,71 +8,22 @@ from __future__ import annotations
 from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import (
+    class_ends,
     classes,
     grids,
-    kind_demands,
-    kind_loadings,
-    kind_sms,
-    kinds,
     members,
     problem,
     queue,
     rows,
     scratch,
 )
-from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_row, split
+from gpusched_env.devices.compiled.classes import join, merge, occupy, remove_row, soonest_end, split
 from gpusched_env.devices.compiled.dispatch import overlap
 from gpusched_env.devices.compiled.ends import end_blocks
 from gpusched_env.devices.compiled.layout import PARTITION, PICK
+from gpusched_env.devices.compiled.sharing import set_rate, set_rates
 from gpusched_env.devices.compiled.tiles import find_limits, reach_limits, save_block
 from gpusched_env.hardware.clock import NEVER, to_ps
-from gpusched_env.hardware.contention import (
-    NO_TRAFFIC,
-    NO_WARPS,
-    block_rate,
-    share_bandwidth,
-    share_slots,
-    slot_stretch,
-    throttle,
-    warps_on,
-    with_traffic,
-    with_warps,
-)
-
-
-@called
-def set_rates(w, context):
-    """Rates of all rows, and the DRAM traffic."""
-    for sm_class in range(1, context.classes):
-        if classes(context, sm_class).dirty == 1:
-            share_issue_slots(w, context, sm_class)
-    at = context.kinds_at
-    count = find_kinds(context)
-    memory = share_bandwidth(
-        kind_demands(at, count), kind_loadings(at, count), kind_sms(at, count), count, w.dram_left,
-        problem(w).dram_norm,
-    )  # fmt: skip
-    context.traffic = memory.traffic
-    for sm_class in range(1, context.classes):
-        sm = classes(context, sm_class)
-        slow = throttle(sm.demand, sm.loading, memory.level)
-        if sm.dirty == 1 or slow != sm.throttle:
-            sm.throttle = slow
-            for r in range(sm.rows):
-                row = rows(context, sm_class, r)
-                progress = (
-                    0.0
-                    if makes_no_progress(row)
-                    else block_rate(row.time_us, grids(context, row.grid).dram_bytes, slow)
-                )
-                set_rate(context, row, progress)
-        sm.dirty = 0
-
-
-@inlined
-def makes_no_progress(row):
-    """Whether the blocks of a row make no progress: for a preemption, or for want of tiles."""
-    return row.stopped == 1 or row.held == 1
 
 
 @inlined
@@ -81,84 +32,8 @@ def period_ps(rate):
     return max(1, to_ps(1.0 / rate))
 
 
-@inlined
-def set_rate(context, row, rate):
-    """Let a row make progress at a rate from now on; nothing changes if that is its rate to the last bit."""
-    if rate == row.rate:
-        return
-    row.left -= row.rate * ((context.now_ps - row.at_ps) / 1e6)
-    row.at_ps = context.now_ps
-    row.rate = rate
-    row.end_ps = context.now_ps + max(1, to_ps((row.left - row.floor) / rate)) if rate > 0.0 else NEVER
-
-
-@called
-def share_issue_slots(w, context, sm_class):
-    """Block durations on the SMs of a class, and an SM's DRAM demand at that pace. Rows are in order of age."""
-    physics = problem(w)
-    sm = classes(context, sm_class)
-    running = NO_WARPS
-    for r in range(sm.rows):
-        row = rows(context, sm_class, r)
-        grid = grids(context, row.grid)
-        if not makes_no_progress(row):
-            running = with_warps(
-                running, warps_on(row.blocks, grid.warps, physics.sub_partitions), grid.rho, grid.log_idle
-            )
-    sharing = share_slots(running, physics.issue, physics.oldest_first, physics.light_wait)
-    older = NO_WARPS
-    asked = NO_TRAFFIC
-    for r in range(sm.rows):
-        row = rows(context, sm_class, r)
-        grid = grids(context, row.grid)
-        row.time_us = grid.latency_us
-        if not makes_no_progress(row):
-            warps = warps_on(row.blocks, grid.warps, physics.sub_partitions)
-            row.time_us *= slot_stretch(sharing, older, warps, grid.rho, grid.wait, grid.log_idle)
-            older = with_warps(older, warps, grid.rho, grid.log_idle)
-            asked = with_traffic(asked, row.blocks, warps, grid.dram_bytes, row.time_us)
-    sm.demand = asked.demand
-    sm.loading = asked.loading
-
-
-@called
-def find_kinds(context):
-    """The kinds of SMs with equal traffic, in order of demand and weight, as in the reference; gives their number."""
-    count = 0
-    for sm_class in range(1, context.classes):
-        sm = classes(context, sm_class)
-        if sm.demand <= 0.0:
-            continue
-        at = count
-        while at > 0 and (
-            kinds(context, at - 1).demand > sm.demand
-            or (kinds(context, at - 1).demand == sm.demand and kinds(context, at - 1).loading > sm.loading)
-        ):
-            at -= 1
-        if at > 0 and kinds(context, at - 1).demand == sm.demand and kinds(context, at - 1).loading == sm.loading:
-            kinds(context, at - 1).sms += sm.sms
-            continue
-        for i in range(count, at, -1):
-            kinds(context, i).demand = kinds(context, i - 1).demand
-            kinds(context, i).loading = kinds(context, i - 1).loading
-            kinds(context, i).sms = kinds(context, i - 1).sms
-        kinds(context, at).demand = sm.demand
-        kinds(context, at).loading = sm.loading
-        kinds(context, at).sms = sm.sms
-        count += 1
-    return count
-
-
-@called
-def set_next(context):
-    """The time of the next block end, or when blocks come to their limit."""
-    soonest_ps = NEVER
-    for sm_class in range(1, context.classes):
-        for r in range(classes(context, sm_class).rows):
-            soonest_ps = min(soonest_ps, rows(context, sm_class, r).end_ps)
-    context.next_ps = soonest_ps
-
-
+TRIES = 3
+"""How often the end of a jump is moved until the waves up to it are no more than there are."""
 WHOLE = 2.0**40
 """Work is summed in this part of a block, in whole numbers: so the sum does not hang on the order."""
 
@@ -172,7 +47,7 @@ def end_due(w, context, now_ps):
     undo_jump(context)
     if context.tiles > 0:
         reach_limits(context, now_ps)
-    if (jumped or context.next_ps <= now_ps) and mark_ended(context, now_ps):
+    if (jumped or context.next_ps <= now_ps) and some_end(context, now_ps):
         end_blocks(w, context)
 
 
@@ -185,22 +60,15 @@ def update_rates(w, context, jumping):
     set_rates(w, context)
     if jumping and context.queued > 0:
         jump_waves(w, context)
-    set_next(context)
 
 
 @inlined
-def mark_ended(context, now_ps):
-    """Mark the classes that have a row that ends now; whether there is one."""
-    some = False
-    for sm_class in range(1, context.classes):
-        sm = classes(context, sm_class)
-        sm.ended = 0
-        for r in range(sm.rows):
-            if rows(context, sm_class, r).end_ps <= now_ps:
-                sm.ended = 1
-                some = True
-                break
-    return some
+def some_end(context, now_ps):
+    """Whether a row of some class ends now."""
+    for sm_class in range(1, context.classes):  # noqa: SIM110 (Numba has no any() over generators)
+        if class_ends(context, sm_class).value <= now_ps:
+            return True
+    return False
 
 
 @called
@@ -210,20 +78,21 @@ def undo_jump(context):
         return
     context.ahead = 0
     for sm_class in range(1, context.classes):
-        for r in range(classes(context, sm_class).rows):
-            row = rows(context, sm_class, r)
-            if row.waves == 0:
-                continue
-            wave_ps = period_ps(row.rate)
-            first_end_ps = row.end_ps - row.waves * wave_ps
-            begun = waves_begun(context.now_ps, first_end_ps, wave_ps, row.waves)
-            if begun > 0:
-                row.since_ps = first_end_ps + (begun - 1) * wave_ps
-                row.at_ps = row.since_ps
-                row.left = 1.0
-            row.end_ps = first_end_ps + begun * wave_ps
-            grids(context, row.grid).waiting += (row.waves - begun) * row.blocks * classes(context, sm_class).sms
-            row.waves = 0
+        sm = classes(context, sm_class)
+        row = rows(context, sm_class, sm.rows - 1)
+        if row.waves == 0:
+            continue
+        wave_ps = period_ps(row.rate)
+        first_end_ps = row.end_ps - row.waves * wave_ps
+        begun = waves_begun(context.now_ps, first_end_ps, wave_ps, row.waves)
+        if begun > 0:
+            row.since_ps = first_end_ps + (begun - 1) * wave_ps
+            row.at_ps = row.since_ps
+            row.left = 1.0
+        row.end_ps = first_end_ps + begun * wave_ps
+        grids(context, row.grid).waiting += (row.waves - begun) * row.blocks * sm.sms
+        row.waves = 0
+        class_ends(context, sm_class).value = soonest_end(context, sm_class)
 
 
 @inlined
@@ -250,34 +119,83 @@ def jump_waves(w, context):
         if not overlap(w, context, slot, queue(context, position).value):
             return
     blocks = 0
-    shortest_ps = 0
-    for sm_class in range(1, context.classes):
-        sms = classes(context, sm_class).sms
-        for r in range(classes(context, sm_class).rows):
-            row = rows(context, sm_class, r)
-            if row.grid == slot:
-                blocks += row.blocks * sms
-                if row.rate > 0.0:
-                    wave_ps = period_ps(row.rate)
-                    shortest_ps = wave_ps if shortest_ps == 0 else min(shortest_ps, wave_ps)
-    spare = grid.waiting - 2 * blocks
-    if spare <= blocks or shortest_ps == 0:
-        return
-    until_ps = context.now_ps + spare * shortest_ps // blocks
+    fastest = 0.0
     for sm_class in range(1, context.classes):
         sm = classes(context, sm_class)
-        if sm.carveout != grid.carveout:
-            # When this wave ends the SM may be idle, and then takes the grid's own carve-out: no steady state.
-            continue
-        r = youngest_alone(context, sm_class, slot)
-        if r >= 0 and rows(context, sm_class, r).rate > 0.0 and rows(context, sm_class, r).end_ps <= until_ps:
+        for r in range(sm.rows):
+            row = rows(context, sm_class, r)
+            if row.grid == slot:
+                blocks += row.blocks * sm.sms
+                fastest = max(fastest, row.rate)
+    # One block stays, so that the grid stays at the head of the queue.
+    spare = grid.waiting - 1
+    if spare <= blocks or fastest == 0.0:
+        return
+    until_ps = last_instant(context, slot, blocks, spare, period_ps(fastest))
+    soonest_ps = NEVER
+    for sm_class in range(1, context.classes):
+        r = jumping_row(context, sm_class, slot, until_ps)
+        if r >= 0:
             row = rows(context, sm_class, r)
             wave_ps = period_ps(row.rate)
-            # Waves that begin by then: the first when the present block ends.
-            row.waves = (until_ps - row.end_ps) // wave_ps + 1
+            row.waves = waves_by(row, wave_ps, until_ps)
             row.end_ps += row.waves * wave_ps
-            grid.waiting -= row.waves * row.blocks * sm.sms
+            grid.waiting -= row.waves * row.blocks * classes(context, sm_class).sms
             context.ahead = 1
+            class_ends(context, sm_class).value = soonest_end(context, sm_class)
+        soonest_ps = min(soonest_ps, class_ends(context, sm_class).value)
+    context.next_ps = soonest_ps
+
+
+@inlined
+def last_instant(context, slot, blocks, spare, shortest_ps):
+    """Up to when a grid surely has a block for every slot that its blocks free.
+
+    Args:
+        blocks: of it that are resident.
+        spare: of it that may be handed out (> ``blocks``).
+        shortest_ps: least time from a wave to the next.
+    """
+    until_ps = context.now_ps + spare * shortest_ps // blocks
+    for _ in range(TRIES):
+        missing = blocks_by(context, slot, until_ps) - spare
+        if missing <= 0:
+            return until_ps
+        until_ps -= missing * shortest_ps // blocks + 1
+    # No slot is freed more often than a wave takes, and once more.
+    return min(until_ps, context.now_ps + (spare - blocks) * shortest_ps // blocks)
+
+
+@inlined
+def blocks_by(context, slot, until_ps):
+    """Blocks of a grid that begin up to a time, if all slots that its blocks free go to it."""
+    blocks = 0
+    for sm_class in range(1, context.classes):
+        r = jumping_row(context, sm_class, slot, until_ps)
+        if r >= 0:
+            row = rows(context, sm_class, r)
+            blocks += waves_by(row, period_ps(row.rate), until_ps) * row.blocks * classes(context, sm_class).sms
+    return blocks
+
+
+@inlined
+def waves_by(row, wave_ps, until_ps):
+    """Waves that begin by a time: the first when the present block ends, which it does by then."""
+    return (until_ps - row.end_ps) // wave_ps + 1
+
+
+@inlined
+def jumping_row(context, sm_class, slot, until_ps):
+    """The row of a class that ends by a time and is followed by waves of a grid without any change; -1: none."""
+    # Where the carve-out is another, the SM may be idle when a wave ends, and then takes the grid's own.
+    if class_ends(context, sm_class).value > until_ps:
+        return -1
+    if classes(context, sm_class).carveout != grids(context, slot).carveout:
+        return -1
+    r = youngest_alone(context, sm_class, slot)
+    if r >= 0 and rows(context, sm_class, r).rate > 0.0 and rows(context, sm_class, r).end_ps <= until_ps:
+        return r
+    return -1
 
 
 @inlined

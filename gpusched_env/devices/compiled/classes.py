@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
-from gpusched_env.devices.compiled.access import classes, grids, members, rows
+from gpusched_env.devices.compiled.access import class_ends, classes, grids, members, rows
+from gpusched_env.devices.compiled.sharing import count_traffic
 from gpusched_env.hardware.clock import NEVER
 
 IDLE = 0
@@ -55,13 +56,13 @@ def copy_class(context, source, target):
     b.shared = a.shared
     b.carveout = a.carveout
     b.dirty = a.dirty
-    b.ended = a.ended
     b.room = a.room
     b.demand = a.demand
     b.loading = a.loading
     b.throttle = a.throttle
     b.leaver = a.leaver
     b.leaving = a.leaving
+    class_ends(context, target).value = class_ends(context, source).value
     for r in range(a.rows):
         copy_row(rows(context, source, r), rows(context, target, r))
 
@@ -86,8 +87,13 @@ def split(context, sm_class, picked):
 @called
 def join(context, sm_class, target):
     """Move all SMs of a class to another one and remove it; the last class takes its number."""
+    sm = classes(context, sm_class)
+    into = classes(context, target)
     sets.add(members(context, target), members(context, sm_class), context.words)
-    classes(context, target).sms += classes(context, sm_class).sms
+    if sm.demand != into.demand or sm.loading != into.loading:
+        count_traffic(context, sm.demand, sm.loading, -sm.sms)
+        count_traffic(context, into.demand, into.loading, sm.sms)
+    into.sms += sm.sms
     remove_class(context, sm_class)
 
 
@@ -107,6 +113,8 @@ def alike(context, a, b):
     """Whether the SMs of two classes hold the same, bit by bit (rates and durations follow from the rest)."""
     one = classes(context, a)
     other = classes(context, b)
+    if class_ends(context, a).value != class_ends(context, b).value:
+        return False
     if one.rows != other.rows or one.carveout != other.carveout or one.threads != other.threads:
         return False
     for r in range(one.rows):
@@ -116,14 +124,26 @@ def alike(context, a, b):
             return False
         if p.stopped != q.stopped or p.number != q.number or p.at_ps != q.at_ps or p.end_ps != q.end_ps:
             return False
-        if p.waves != q.waves or p.rate != q.rate or p.held != q.held or p.floor != q.floor:
+        if p.rate != q.rate or p.held != q.held or p.floor != q.floor:
             return False
     return True
+
+
+@inlined
+def soonest_end(context, sm_class):
+    """The next block end of a class, or when its blocks come to their limit."""
+    soonest_ps = NEVER
+    for r in range(classes(context, sm_class).rows):
+        soonest_ps = min(soonest_ps, rows(context, sm_class, r).end_ps)
+    return soonest_ps
 
 
 @called
 def merge(context):
     """Join classes that have become equal: SMs without blocks, and changed ones that hold the same as others."""
+    for sm_class in range(1, context.classes):
+        if classes(context, sm_class).dirty == 1:
+            class_ends(context, sm_class).value = soonest_end(context, sm_class)
     sm_class = context.classes - 1
     while sm_class > IDLE:
         if classes(context, sm_class).rows == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
     channels,
+    class_ends,
     classes,
     contexts,
     flight_of,
@@ -290,6 +291,8 @@ def activate(w, context):
             row.at_ps += away_ps
             if row.end_ps < NEVER:
                 row.end_ps += away_ps
+        if class_ends(context, sm_class).value < NEVER:
+            class_ends(context, sm_class).value += away_ps
     context.next_ps = context.next_ps + away_ps if context.next_ps < NEVER else NEVER
     context.now_ps = w.now_ps
     context.active = 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled import members as sets
 from gpusched_env.devices.compiled.access import (
+    class_ends,
     classes,
     grids,
     log_row,
@@ -30,6 +31,7 @@ from gpusched_env.devices.compiled.layout import BLOCKS, LOG_WHOLE, NOT_QUEUED, 
 from gpusched_env.devices.compiled.members import BITS, NONE, ONE
 from gpusched_env.devices.compiled.tiles import end_blocks_of
 from gpusched_env.devices.rules import world as logs
+from gpusched_env.hardware.clock import NEVER
 
 
 @inlined
@@ -44,14 +46,14 @@ def end_all(w, context):
     now = context.now_ps
     ended = 0
     for sm_class in range(1, context.classes):
-        if classes(context, sm_class).ended == 1:
+        if class_ends(context, sm_class).value <= now:
             ended += classes(context, sm_class).sms
     if not queue_outlasts(w, context, ended):
         end_sm_by_sm(w, context, now)
         return
     sm_class = context.classes - 1
     while sm_class > 0:
-        if classes(context, sm_class).ended == 1:
+        if class_ends(context, sm_class).value <= now:
             end_rows_of_class(
                 w,
                 context,
@@ -83,7 +85,7 @@ def end_sm_by_sm(w, context, now):
     single = scratch(w, SINGLE)
     sets.clear(todo, context.words)
     for sm_class in range(1, context.classes):
-        if classes(context, sm_class).ended == 1:
+        if class_ends(context, sm_class).value <= now:
             sets.add(todo, members(context, sm_class), context.words)
     while True:
         rank = sets.first(todo, context.words)
@@ -196,7 +198,7 @@ def move_followers(w, context, sm_class, d, most):
 def end_rows_of_class(w, context, sm_class, sms, rank, now):
     """Carry the ``sms`` SMs of a class through the end of their finished rows; ``rank`` is one of them."""
     sm = classes(context, sm_class)
-    sm.ended = 0
+    class_ends(context, sm_class).value = NEVER
     r = 0
     while r < sm.rows:
         if rows(context, sm_class, r).end_ps > now:

@@ -173,6 +173,7 @@ def allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     for number in range(sizes.contexts):
         shapes |= {
             f"classes.{number}": (layout.SM_CLASS, count),
+            f"class_ends.{number}": (layout.NUMBER, count),
             f"kinds.{number}": (layout.KIND, count),
             f"members.{number}": (layout.WORD, count * words),
             f"rows.{number}": (layout.ROW, count * sizes.rows),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gpusched_env.compiling import called, inlined
 from gpusched_env.devices.compiled.access import (
+    class_ends,
     classes,
     ended_slices,
     flight_of,
@@ -24,6 +25,7 @@ from gpusched_env.devices.compiled.access import (
     stream_rows,
     tilings,
 )
+from gpusched_env.devices.compiled.classes import soonest_end
 from gpusched_env.devices.compiled.layout import NONE, PENDING
 from gpusched_env.devices.compiled.slots import drop_edge, holds
 from gpusched_env.hardware import tiles as laws
@@ -202,6 +204,7 @@ def reach_limits(context, now_ps):
                 row.end_ps = NEVER
                 row.held = 1
                 classes(context, sm_class).dirty = 1
+        class_ends(context, sm_class).value = soonest_end(context, sm_class)
 
 
 @called
