@@ -340,13 +340,15 @@ def untrained_policy(
     layout = ActionLayout.of(
         scenario, slots if slots is not None else len(scenario.tenants), RUNNING_SLOTS, interval_us
     )
-    network: Sizes = SlotSizes.of(layout)
+    network: Sizes
     last: str | None = "wait.bias"
     if kind in RULES:
         network, last = RULES[kind].of(layout), None
     elif kind == "mlp":
         network = MlpSizes(inputs=("device", "pending", "running", "tenants"), widths=(64, 64), activation="tanh")
         last = f"{len(network.widths)}.bias"
+    else:
+        network = SlotSizes.of(layout)
     rng = np.random.default_rng(seed)
     weights: Weights = {}
     for name, shape in network.shapes(layout).items():

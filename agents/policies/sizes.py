@@ -59,6 +59,10 @@ class MlpSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return found
 
 
+SLOT_COMMANDS = ("serve", "launch", "preempt", "partition", "reject", "reshape", "synchronise")
+"""Commands that the slot network has outputs for; waiting has one, too."""
+
+
 class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="slots", tag_field="kind"):
     """Sizes of the slot network (:mod:`gpusched_env.agents.policies.slots`)."""
 
@@ -85,7 +89,17 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @classmethod
     def of(cls, layout: ActionLayout) -> SlotSizes:
-        """The sizes that fit a layout's actions."""
+        """The sizes that fit a layout's actions.
+
+        Raises:
+            InputError: the layout has commands that this network has no outputs for.
+        """
+        without = [name for name, _ in layout.parts() if name not in SLOT_COMMANDS]
+        if without:
+            raise InputError(
+                f"a network of pending slots has no outputs for {' and '.join(without)}, which the scenario offers; take "
+                "policy mlp, or a scenario without"
+            )
         return cls(
             priorities=len(layout.stream_priorities),
             streams=layout.streams,

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from gpusched_env.agents.exported import ExportedPolicy
+from gpusched_env.agents.policies.sizes import SlotSizes
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.features import DeviceFeature, PendingFeature, RunningFeature, TenantFeature
 from gpusched_env.envs.observations import Observation, ObservationEncoder
+from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from tests.agents.made_up import made_up
+from tests.refusals import refused
 
 EVERYTHING: dict[str, Any] = {
     "commands": ["launch", "preempt", "partition", "reject", "synchronise"],
@@ -110,3 +113,11 @@ def test_a_window_with_one_launch_is_decided_as_one_without_look_ahead() -> None
     kept = found[:, 1 : 1 + 8 * priorities].reshape(5, 4, 2, priorities)[:, :, 0].reshape(5, -1)
     np.testing.assert_allclose(kept, expected[:, 1 : 1 + 4 * priorities], atol=1e-5)
     np.testing.assert_allclose(found[:, 1 + 8 * priorities :], expected[:, 1 + 4 * priorities :], atol=1e-5)
+
+
+def test_commands_without_outputs_are_refused() -> None:
+    scenario = load_scenario("ServingColocated")
+    layout = ActionLayout.of(scenario, len(scenario.tenants), 8, 1000.0)
+    assert "throttle" in dict(layout.parts())
+    with refused(InputError, "throttle"):
+        SlotSizes.of(layout)
