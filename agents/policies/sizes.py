@@ -97,8 +97,8 @@ class SlotSizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         without = [name for name, _ in layout.parts() if name not in SLOT_COMMANDS]
         if without:
             raise InputError(
-                f"a network of pending slots has no outputs for {' and '.join(without)}, which the scenario offers; take "
-                "policy mlp, or a scenario without"
+                f"a network of pending slots has no outputs for {' and '.join(without)}, which the scenario offers: "
+                "take policy mlp, or a scenario without"
             )
         return cls(
             priorities=len(layout.stream_priorities),
