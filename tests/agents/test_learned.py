@@ -174,7 +174,7 @@ def test_a_policy_leaves_commands_alone_that_it_has_no_actions_for(interval_us: 
     """In a scenario that offers them it decides as in the environment without them, and as often."""
     burst = load_scenario("ServingBurst", horizon_us=3000.0, commands=("launch", "partition", "reject"))
     policy = untrained_policy(load_scenario(burst, commands=("launch",)), interval_us=interval_us)
-    env = GpuSchedulingEnv(burst, interval_us=interval_us, wait_us=policy.info.wait_us)
+    env = GpuSchedulingEnv(burst, interval_us=interval_us, wait_us=policy.info.wait_us, futures=True)
     assert env.layout == policy.info.actions
     expected = played(policy, env, seed=0)
     metrics = scheduled(LearnedScheduler(policy), burst, 0)
@@ -185,7 +185,7 @@ def test_a_policy_leaves_commands_alone_that_it_has_no_actions_for(interval_us: 
 def test_its_decisions_can_stand_for_another_time_than_in_its_training() -> None:
     burst = load_scenario("ServingBurst", horizon_us=20_000.0, commands=("launch",))
     policy = untrained_policy(burst, "serve", interval_us=250.0)
-    slower = GpuSchedulingEnv(burst, interval_us=1000.0, wait_us=policy.info.wait_us)
+    slower = GpuSchedulingEnv(burst, interval_us=1000.0, wait_us=policy.info.wait_us, futures=True)
     metrics = scheduled(LearnedScheduler(policy, interval_us=1000.0), burst, 0)
     assert metrics.cost == pytest.approx(played(policy, slower, seed=0), rel=1e-12)
     assert metrics.cost != scheduled(LearnedScheduler(policy), burst, 0).cost

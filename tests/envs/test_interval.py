@@ -227,6 +227,32 @@ def test_a_policy_costs_the_same_in_batches_as_a_scheduler_and_in_the_environmen
         assert played == pytest.approx(cost, rel=1e-9)
 
 
+class AskedForEachLaunch:
+    """A scheduler whose dispatcher nobody takes the place of."""
+
+    def __init__(self, scheduler: LearnedScheduler) -> None:
+        self.reset, self.decide = scheduler.reset, scheduler.decide
+        self.reads, self.set_up = scheduler.reads, scheduler.set_up
+
+
+@pytest.mark.parametrize("decision_us", [0.0, 30.0])
+@SCENARIOS
+def test_compiled_code_launches_between_two_decisions_as_the_dispatcher_does(
+    scenario: Scenario, decision_us: float
+) -> None:
+    """Also while a decision is not made yet; the policy rejects besides, where it can."""
+    problem, policy = build_problem(scenario), untrained_policy(scenario, interval_us=100.0, seed=3)
+    scheduler = LearnedScheduler(policy, decision_us=decision_us)
+    driven, asked = (
+        run_episode(each, problem, make_device("compiled"), 4, record="kernels")
+        for each in (scheduler, AskedForEachLaunch(scheduler))
+    )
+    np.testing.assert_array_equal(driven.timeline.kernels.array, asked.timeline.kernels.array)
+    assert episode_metrics(driven).cost == episode_metrics(asked).cost
+    assert (driven.end_us, driven.decisions) == (asked.end_us, asked.decisions)
+    assert asked.decisions > 3
+
+
 def test_observations_show_the_plan_only_where_decisions_stand() -> None:
     """Of the columns from ``EARNS`` on, a busy GPU fills each at some time."""
     env, usual = make(LOADED), GpuSchedulingEnv(BUSY, interval_us=0.0)
