@@ -231,8 +231,8 @@ def members(context, sm_class):
 
 @inlined
 def rows(context, sm_class, r):
-    """A row of residents of a class."""
-    return _row(context.rows_at, sm_class * context.depth + r)
+    """A row of residents of a class. First rows of all classes lie together: most classes have few."""
+    return _row(context.rows_at, r * context.class_room + sm_class)
 
 
 # ---- texts that both devices share -----------------------------------------------------------------------------------

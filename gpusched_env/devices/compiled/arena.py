@@ -144,13 +144,13 @@ class Arena(Uncopied, OneThread):
         """Launches whose blocks wait for tiles of another, one sentence each, in order of id."""
         sections, sizes, found = self._sections, self._sizes_now, []
         for number, context in enumerate(sections["contexts"]):
-            rows = sections[f"rows.{number}"].reshape(-1, sizes.rows)
+            rows = sections[f"rows.{number}"].reshape(-1, class_count(sizes))
             for place in sections[f"used.{number}"]["value"][: int(context["grids"])].tolist():
                 grid = sections[f"grids.{number}"][place]
                 blocks: Counter[int] = Counter()
                 for c in range(1, int(context["classes"])):
                     sm = sections[f"classes.{number}"][c]
-                    mine = rows[c][: int(sm["rows"])]
+                    mine = rows[: int(sm["rows"]), c]
                     for row in mine[(mine["grid"] == place) & (mine["held"] == 1)]:
                         blocks[int(row["number"])] += int(row["blocks"] * sm["sms"])
                 tiling = sections["tilings"][int(grid["slot"])]
@@ -318,7 +318,7 @@ class Arena(Uncopied, OneThread):
         for number in range(sizes.contexts):
             for name, old, new in (
                 ("members", words_for(sizes.sms), words_for(now.sms)),
-                ("rows", sizes.rows, now.rows),
+                ("rows", class_count(sizes), class_count(now)),
             ):
                 copy_table(sections[f"{name}.{number}"], old, self._sections[f"{name}.{number}"], new)
         for name, size in BY_LAUNCH.items():
@@ -363,7 +363,7 @@ class Arena(Uncopied, OneThread):
                 context[f"{name}_at"] = _address(sections[f"{name}.{number}"])
             context["number"] = number
             context["words"] = words_for(sizes.sms)
-            context["depth"] = sizes.rows
+            context["class_room"] = class_count(sizes)
 
     def _set_log_room(self, detail: Detail) -> None:
         self._sections["env"]["log_room"] = self._sizes_now.log - log_margin(self.problem, detail)
@@ -419,13 +419,18 @@ class Arena(Uncopied, OneThread):
     def _used(self) -> dict[str, NDArray[Any]]:
         """The sections without scratch, those of classes as far as there are any."""
         used = {}
+
+        def count_of(number: str) -> int:
+            return int(self._sections["contexts"]["classes"][int(number)])
+
         for name, section in self._sections.items():
             kind, _, number = name.partition(".")
             length = len(section)
-            if kind in ("classes", "class_ends", "kinds", "members", "rows"):
-                length = int(self._sections["contexts"]["classes"][int(number)]) * (
-                    length // class_count(self._sizes_now)
-                )
+            if kind in ("classes", "class_ends", "kinds", "members"):
+                length = count_of(number) * (length // class_count(self._sizes_now))
+            elif kind == "rows":
+                most = self._sections[f"classes.{number}"]["rows"][: count_of(number)].max()
+                length = int(most) * class_count(self._sizes_now)
             if kind not in SCRATCH:
                 used[name] = section[:length]
         return used

@@ -118,20 +118,18 @@ def jump_waves(w, context):
     for position in range(1, context.queued):
         if not overlap(w, context, slot, queue(context, position).value):
             return
-    blocks = 0
-    fastest = 0.0
-    for sm_class in range(1, context.classes):
-        sm = classes(context, sm_class)
-        for r in range(sm.rows):
-            row = rows(context, sm_class, r)
-            if row.grid == slot:
-                blocks += row.blocks * sm.sms
-                fastest = max(fastest, row.rate)
     # One block stays, so that the grid stays at the head of the queue.
     spare = grid.waiting - 1
-    if spare <= blocks or fastest == 0.0:
+    if spare <= grid.resident:
         return
-    until_ps = last_instant(context, slot, blocks, spare, period_ps(fastest))
+    fastest = 0.0
+    for sm_class in range(1, context.classes):
+        for r in range(classes(context, sm_class).rows):
+            if rows(context, sm_class, r).grid == slot:
+                fastest = max(fastest, rows(context, sm_class, r).rate)
+    if fastest == 0.0:
+        return
+    until_ps = last_instant(context, slot, grid.resident, spare, period_ps(fastest))
     soonest_ps = NEVER
     for sm_class in range(1, context.classes):
         r = jumping_row(context, sm_class, slot, until_ps)
@@ -305,11 +303,10 @@ def waiting_blocks(context, slot, now_ps):
     if context.ahead == 1:
         local_ps = now_ps if context.active == 1 else context.now_ps
         for sm_class in range(1, context.classes):
-            for r in range(classes(context, sm_class).rows):
-                row = rows(context, sm_class, r)
-                if row.grid == slot and row.waves > 0:
-                    wave_ps = period_ps(row.rate)
-                    # A wave that begins at this instant has begun: all that happens at it has happened.
-                    begun = waves_begun(local_ps + 1, row.end_ps - row.waves * wave_ps, wave_ps, row.waves)
-                    waiting += (row.waves - begun) * row.blocks * classes(context, sm_class).sms
+            row = rows(context, sm_class, classes(context, sm_class).rows - 1)
+            if row.grid == slot and row.waves > 0:
+                wave_ps = period_ps(row.rate)
+                # A wave that begins at this instant has begun: all that happens at it has happened.
+                begun = waves_begun(local_ps + 1, row.end_ps - row.waves * wave_ps, wave_ps, row.waves)
+                waiting += (row.waves - begun) * row.blocks * classes(context, sm_class).sms
     return waiting

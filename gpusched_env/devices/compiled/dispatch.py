@@ -50,6 +50,9 @@ def room(w, context, sm_class, slot):
     limits = problem(w)
     sm = classes(context, sm_class)
     grid = grids(context, slot)
+    if sm.threads + grid.threads > limits.threads:
+        # Most SMs are full, and divisions take long.
+        return 0
     carveout = grid.carveout if sm.blocks == 0 else sm.carveout
     fitting = fit(
         limits.threads - sm.threads,

@@ -302,12 +302,12 @@ LOG = _record((I8, "table c1 c2 c3 c4 c5 c6 c7 c8 c9 c10 c11 c12"), (F8, "f1 f2"
 
 CONTEXT = _record(
     (I8, "channels_at heads_at queue_at grids_at used_at classes_at class_ends_at kinds_at members_at rows_at"),
-    (I8, "number words depth"),
+    (I8, "number words class_room"),
     (I8, "active classes queued waiting grids serial busy_sms resident_threads ahead changed turn"),
     (I8, "begun dispatched ended tiles jumping now_ps next_ps used_queues kinds asks_anew"),
     (F8, "traffic level shared"),
 )
-"""The SMs as tenants that share them see them. ``depth``: most rows of a class; ``classes``: in use; ``queued``:
+"""The SMs as tenants that share them see them. ``class_room``: most classes; ``classes``: in use; ``queued``:
 grids with waiting blocks; ``waiting``: heads of hardware queues without a slot; ``grids``: resident, their slots come
 first in ``used`` and free ones behind them; ``ahead``: waves that have not begun are accounted for; ``turn``: counts
 changes of the queue; ``begun``, ``dispatched``, ``ended``: grids with that mark after a step; ``tiles``: resident
