@@ -245,8 +245,8 @@ def _unpickled(path: Path) -> TrainedModel:
 
 def _tells_futures(last: Any) -> bool:
     """Whether the last observations of a training, if there are any, told what is lost in sampled futures."""
-    ahead = [TenantFeature.AHEAD, TenantFeature.AHEAD_ALONE]
-    return last is not None and bool(np.any(last["tenants"][..., ahead]))
+    tenants = last.get("tenants") if isinstance(last, dict) else None
+    return tenants is not None and bool(np.any(tenants[..., TenantFeature.AHEAD : TenantFeature.AHEAD_ALONE + 1]))
 
 
 def _unscaled(observations: Any) -> bool:

@@ -65,6 +65,10 @@ class TimedDecisions(CompiledDevice):
         self._left = iter(self._times_ps)
         return super().reset(problem, seed, record=record, snapshots=snapshots)
 
+    def drives(self, scheduler: Scheduler, problem: Problem) -> bool:
+        """No: each launch takes its recorded time."""
+        return False
+
     def apply(self, command: Command) -> None:
         """Apply a command as the compiled device does; it takes effect when the recorded time is over."""
         env = self.arena.env

@@ -68,6 +68,17 @@ class FluidJob(enum.IntEnum):
     """Profiled device time left."""
 
 
+START_ROWS: Final = 5
+"""Rows of :class:`Work` that a future begins with, the first ones."""
+MEMORY_ROWS: Final = 4
+LOG_ROWS: Final = 32
+MOST: Final = 64
+"""Jobs in the model at a time: what comes while so many are there is not seen."""
+REMEMBERED: Final = MEMORY_ROWS * MOST
+"""Entries of the memory of disturbances."""
+
+
+@enum.unique
 class Work(enum.IntEnum):
     """Rows of the memory that a future is played in: by place of a job, in order of deadlines, unless it says
     otherwise."""
@@ -97,30 +108,22 @@ class Work(enum.IntEnum):
     """Place of the last job so far, by tenant, while jobs are chosen."""
     SHARES = enum.auto()
     """Summed shares of arrivals, by tenant."""
-    START = enum.auto()
+    START = 14
     """First of :data:`START_ROWS` rows: jobs as they are at the beginning of every future."""
-    FROM = START + 5
+    FROM = START + START_ROWS
     """Place of a job at the beginning, by its row of the table."""
-    PAIR = enum.auto()
+    PAIR = FROM + 1
     """First of :data:`MEMORY_ROWS` rows, by entry of the memory of disturbances: who is disturbed, and by whom."""
-    PAIR_SPEED = PAIR + 4
+    PAIR_SPEED = PAIR + MEMORY_ROWS
     """... the speed of the one behind."""
-    DISTURBED = PAIR_SPEED + 4
+    DISTURBED = PAIR_SPEED + MEMORY_ROWS
     """... the disturbance."""
-    IDLE = DISTURBED + 4
+    IDLE = DISTURBED + MEMORY_ROWS
     """By arrival that found nobody there: where in the log begins what is lost from then on."""
-    LOG = enum.auto()
+    LOG = IDLE + 1
     """First of :data:`LOG_ROWS` rows: what was lost in the present future, one after the other."""
 
 
-START_ROWS: Final = 5
-"""Rows of :class:`Work` that a future begins with, the first ones."""
-MEMORY_ROWS: Final = 4
-LOG_ROWS: Final = 32
-MOST: Final = 64
-"""Jobs in the model at a time: what comes while so many are there is not seen."""
-REMEMBERED: Final = MEMORY_ROWS * MOST
-"""Entries of the memory of disturbances."""
 WORK: Final = (Work.LOG + LOG_ROWS, MOST)
 """Shape of the memory that futures are played in."""
 

@@ -91,6 +91,20 @@ def test_a_saved_model_decides_as_its_export(saved: Path) -> None:
         ModelScheduler(saved / "toy_ppo.zip", trust=True).prepare(load_scenario("ThreeTenants"))
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_saved_model_is_told_of_futures_as_in_its_training(told: bool, tmp_path: Path) -> None:
+    """Its file says of its environment only what was seen last."""
+    from gpusched_env.agents.model_file import read_model
+    from tests.agents.learners import learner_class
+
+    busy = load_scenario("ServingPoisson", load=5.0, horizon_us=20_000.0)
+    env = gym.make("gpusched_env:gpusched/ServingPoisson-v0", scenario=busy, futures=told)
+    model = learner_class("maskable-ppo")("MultiInputPolicy", env, n_steps=16, batch_size=16, seed=0)
+    model.learn(total_timesteps=16)
+    model.save(tmp_path / "model")
+    assert read_model(tmp_path / "model.zip", trust=True).layout_in(busy).futures == told
+
+
 def test_a_model_of_elsewhere_runs_its_code_only_if_it_is_trusted(saved: Path, tmp_path: Path) -> None:
     from gpusched_env.agents.model_scheduler import ModelScheduler
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.planning.fluid import WORK, Model
+from gpusched_env.planning.fluid import LOG_ROWS, MOST, WORK, Model
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.outlook import mean_losses
 
@@ -136,6 +136,21 @@ def test_losses_are_weights_of_jobs_that_were_there(
         assert (lost == math.inf) == (tenant in seen or left_us > due_us)
         assert lost == math.inf or (0.0 <= lost <= most and lost == int(lost))
         seen.add(tenant)
+
+
+@given(tables, tenants_of, futures, st.booleans())
+def test_what_another_job_lost_from_an_idle_gpu_on_is_what_this_one_would(
+    jobs: list[tuple[int, float, float]],
+    tenants: list[tuple[float, float, float]],
+    future: list[tuple[float, float]],
+    alone: bool,
+) -> None:
+    """With more arrivals than the log has room for, though none of them comes, each future is played to its end."""
+    gaps, draws = map(list, zip(*future, strict=True))
+    table = [(*tenant, 0.002) for tenant in tenants]
+    never = LOG_ROWS * MOST
+    played = losses(jobs, table, MODEL, alone, gaps + NEVER * never, draws + [0.0] * never)
+    assert losses(jobs, table, MODEL, alone, gaps + NEVER, [*draws, 0.0]) == played
 
 
 shares = st.floats(0.1, 1.0)
