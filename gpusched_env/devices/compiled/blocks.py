@@ -120,7 +120,7 @@ def jump_waves(w, context):
             return
     # One block stays, so that the grid stays at the head of the queue.
     spare = grid.waiting - 1
-    if spare <= grid.resident:
+    if spare <= grid.resident or not waves_are_next(context, slot):
         return
     fastest = 0.0
     for sm_class in range(1, context.classes):
@@ -143,6 +143,16 @@ def jump_waves(w, context):
             class_ends(context, sm_class).value = soonest_end(context, sm_class)
         soonest_ps = min(soonest_ps, class_ends(context, sm_class).value)
     context.next_ps = soonest_ps
+
+
+@inlined
+def waves_are_next(context, slot):
+    """Whether all that ends next is followed by waves of a grid: what ends otherwise would give all of them back."""
+    for sm_class in range(1, context.classes):
+        ends_next = class_ends(context, sm_class).value == context.next_ps
+        if ends_next and jumping_row(context, sm_class, slot, context.next_ps) < 0:
+            return False
+    return True
 
 
 @inlined
