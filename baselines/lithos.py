@@ -72,8 +72,15 @@ def fewest_sms(blocks: float, blocks_per_sm: float, sms: int, slip: float) -> in
     return math.ceil(blocks / (allowed * blocks_per_sm))
 
 
-P, R, T = PendingColumn, RunningColumn, TenantColumn
 Row = list[float]
+IDENTITY, PREEMPTED = int(PendingColumn.IDENTITY), int(PendingColumn.PREEMPTED)
+SMS, BLOCKS, BLOCKS_PER_SM = int(PendingColumn.SMS), int(PendingColumn.BLOCKS), int(PendingColumn.BLOCKS_PER_SM)
+RUNNING_ID, RUNNING_TENANT = int(RunningColumn.ID), int(RunningColumn.TENANT)
+RUNNING_IDENTITY = int(RunningColumn.IDENTITY)
+STARTED, STARTED_US = int(RunningColumn.STARTED), int(RunningColumn.STARTED_US)
+BLOCKS_WAITING = int(RunningColumn.BLOCKS_WAITING)
+PREEMPTING, PREEMPTIBLE = int(RunningColumn.PREEMPTING), int(RunningColumn.PREEMPTIBLE)
+LEFT_US, KERNELS_PENDING = int(TenantColumn.LAUNCHED_LEFT_US), int(TenantColumn.KERNELS_PENDING)
 Quota = Literal["urgent", "all"]
 SMS_PER_TPC = 2
 
@@ -152,6 +159,8 @@ class LithOS:
         """Ids of the launches in flight when it last looked."""
         self._busy: dict[float, int] = {}
         """Set of the TPCs that launches hold, by tenant with launches in flight."""
+        self._free_for: dict[tuple[int, tuple[int, ...]], bytes] = {}
+        """What is free for a tenant while kernels of some owners wait, for the same launches in flight."""
 
     def decide(self, view: View) -> Command:
         """End atoms; then launch the first kernel for which there are TPCs."""
@@ -164,13 +173,13 @@ class LithOS:
         kernels = launchable_kernels(view)
         if not kernels:
             return end
-        left_us = view.tenants.array[:, T.LAUNCHED_LEFT_US].tolist()
+        left_us = view.tenants.array[:, LEFT_US].tolist()
         least_early_us = math.inf
         for kernel in kernels:
             tenant = int(kernel[TENANT])
             early_us = left_us[tenant] - self._outstanding_us
             # What was launched behind an atom waits for the next one.
-            if early_us > 0.0 and not kernel[P.PREEMPTED]:
+            if early_us > 0.0 and not kernel[PREEMPTED]:
                 least_early_us = min(least_early_us, early_us)
                 continue
             tpcs = self._tpcs_for(view, kernel)
@@ -190,14 +199,14 @@ class LithOS:
         """The drain that ends an atom now, or when to look again."""
         looks_us = math.inf
         running = view.running.array
-        divisible = running[:, R.STARTED] * running[:, R.BLOCKS_WAITING]
+        divisible = running[:, STARTED] * running[:, BLOCKS_WAITING]
         for row in divisible.nonzero()[0].tolist():
             kernel = running[row].tolist()
-            if kernel[R.PREEMPTING]:
+            if kernel[PREEMPTING]:
                 continue
-            ends_us = kernel[R.STARTED_US] + self._last_us[int(kernel[R.IDENTITY])] + SETTLED_US
-            if ends_us <= view.time_us and kernel[R.PREEMPTIBLE]:
-                return Preempt(int(kernel[R.ID]), "drain")
+            ends_us = kernel[STARTED_US] + self._last_us[int(kernel[RUNNING_IDENTITY])] + SETTLED_US
+            if ends_us <= view.time_us and kernel[PREEMPTIBLE]:
+                return Preempt(int(kernel[RUNNING_ID]), "drain")
             looks_us = min(looks_us, max(ends_us, view.time_us + SETTLED_US))
         return Wait(looks_us)
 
@@ -206,7 +215,7 @@ class LithOS:
         tenant, wanted = int(kernel[TENANT]), self._wanted(kernel)
         own = self._own.get(tenant, range(0))
         if wanted <= len(own):
-            return own[:wanted] if self._sized[int(kernel[P.IDENTITY])] else own
+            return own[:wanted] if self._sized[int(kernel[IDENTITY])] else own
         free = self._free(view, tenant)
         if not own:
             return remembered_run(free)[-wanted:]
@@ -219,27 +228,30 @@ class LithOS:
 
     def _free(self, view: View, tenant: int) -> bytes:
         """Whether (1) no other tenant's kernel has a TPC, and its owner no kernel that waits for it; by TPC."""
-        taken = 0
-        for holder, tpcs in self._busy.items():
-            if holder != tenant:
-                taken |= tpcs
-        pending = view.tenants.array[:, T.KERNELS_PENDING].tolist()
-        for owner, tpcs in self._sets.items():
-            if owner != tenant and pending[owner] > 0:
-                taken |= tpcs
-        return (self._all ^ taken).to_bytes(self._tpcs, "little")
+        pending = view.tenants.array[:, KERNELS_PENDING].tolist()
+        waiting = tuple(owner for owner in self._sets if owner != tenant and pending[owner] > 0)
+        free = self._free_for.get((tenant, waiting))
+        if free is None:
+            taken = 0
+            for holder, tpcs in self._busy.items():
+                if holder != tenant:
+                    taken |= tpcs
+            for owner in waiting:
+                taken |= self._sets[owner]
+            free = self._free_for[tenant, waiting] = (self._all ^ taken).to_bytes(self._tpcs, "little")
+        return free
 
     def _look(self, view: View) -> None:
         """Find out which TPCs each tenant's kernels in flight hold, unless the same ones are in flight as before."""
-        ids = view.running.array[:, R.ID]
+        ids = view.running.array[:, RUNNING_ID]
         # There may be hundreds, and most of the time a scheduler is asked the same ones: bytes are compared at once.
         launches = ids.tobytes()
         if launches == self._launches:
             return
         self._launches = launches
         self._held = {launch: self._held.get(launch, 0) for launch in ids.tolist()}
-        self._busy = {}
-        for tpcs, tenant in zip(self._held.values(), view.running.array[:, R.TENANT].tolist(), strict=True):
+        self._busy, self._free_for = {}, {}
+        for tpcs, tenant in zip(self._held.values(), view.running.array[:, RUNNING_TENANT].tolist(), strict=True):
             self._busy[tenant] = self._busy.get(tenant, 0) | tpcs
 
     def _set_of(self, tpcs: range) -> int:
@@ -258,9 +270,9 @@ class LithOS:
 
     def _wanted(self, kernel: Row) -> int:
         """TPCs that a pending kernel would use on an empty GPU, or that it needs."""
-        sms = kernel[P.SMS]
-        if self._slip is not None and self._sized[int(kernel[P.IDENTITY])]:
-            sms = fewest_sms(kernel[P.BLOCKS], kernel[P.BLOCKS_PER_SM], self._sms, self._slip)
+        sms = kernel[SMS]
+        if self._slip is not None and self._sized[int(kernel[IDENTITY])]:
+            sms = fewest_sms(kernel[BLOCKS], kernel[BLOCKS_PER_SM], self._sms, self._slip)
         return min(self._tpcs, math.ceil(sms / self._unit))
 
     def _partition(self, tpcs: range) -> Partition:

@@ -96,10 +96,12 @@ class RankedStreams(abc.ABC):
         }[self._classes]
         self._heads: dict[int, Row] = {}
         """The oldest kernel of each tenant that was pending last."""
+        self._seen: View | None = None
+        self._oldest_seen: dict[int, list[float]] = {}
 
     def decide(self, view: View) -> Command:
         """Launch the next kernel of the first job that has one, at the priority of its rank."""
-        launched = [int(tenant[LAUNCHED]) for tenant in view.tenants.rows]
+        launched = view.tenants.array[:, LAUNCHED].tolist()
         kernels = [k for k in view.pending.rows if k[LAUNCHABLE] and launched[int(k[TENANT])] < self._depth]
         if not kernels:
             return WAIT
@@ -121,7 +123,7 @@ class RankedStreams(abc.ABC):
 
     def _ranks(self, view: View) -> dict[int, Rank]:
         """Ranks of tenants with a job in service, or with kernels of one that is over (children of its last)."""
-        pending = oldest_by_tenant(view)
+        pending = self._oldest(view)
         self._heads.update(pending)
         ranks = {}
         for tenant, kernel in self._heads.items():
@@ -131,11 +133,17 @@ class RankedStreams(abc.ABC):
                 ranks[tenant] = self.rank(view, kernel, left_us)
         return ranks
 
+    def _oldest(self, view: View) -> dict[int, list[float]]:
+        """The oldest pending kernel of each tenant, found once a view."""
+        if self._seen is not view:
+            self._seen, self._oldest_seen = view, oldest_by_tenant(view)
+        return self._oldest_seen
+
     def left_us(self, view: View, job: Row) -> float:
         """Profiled device time left of a job, a row of ``view.jobs``; all of it until a kernel of it has been seen."""
         tenant = int(job[JOB_TENANT])
         head = self._heads.get(tenant)
-        oldest = next((kernel for kernel in view.pending.rows if kernel[TENANT] == tenant), None)
+        oldest = self._oldest(view).get(tenant)
         if oldest is not None and oldest[JOB] == job[JOB_NUMBER]:
             return view.tenants.rows[tenant][LAUNCHED_LEFT] + oldest[JOB_LEFT]
         if head is not None and head[JOB] == job[JOB_NUMBER]:

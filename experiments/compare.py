@@ -41,8 +41,9 @@ from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.workload.workload import is_workload_path
 
 Record = Literal["jobs", "kernels", "blocks"]
-QUICK_US = 100_000.0
-"""Simulated time in all, a second of work, up to which episodes run here: worker processes take longer to start."""
+QUICK_US = 600_000.0
+"""Simulated time in all, a few seconds of work, up to which episodes run here: worker processes take as long to
+start."""
 
 
 Schedulers = str | Sequence[SchedulerSource] | Mapping[str, SchedulerSource] | None

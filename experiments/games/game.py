@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpusched_env.agents.training.config import Training
 from gpusched_env.baselines.ranges import Ranges
 from gpusched_env.baselines.registered import Registered
 from gpusched_env.errors import InputError
@@ -16,6 +15,7 @@ from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.scenarios.games import GAMES, KERNELS, load_room, rooms_of
 
 if TYPE_CHECKING:
+    from gpusched_env.agents.training.config import Training
     from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
 

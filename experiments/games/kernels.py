@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpusched_env.agents.manifest import file_hash
-from gpusched_env.agents.shipped import shipped_file
-from gpusched_env.agents.training.config import TrainingConfig, config_of, defaults_for
 from gpusched_env.baselines.ranges import ranges_of
 from gpusched_env.baselines.registered import options_of
 from gpusched_env.baselines.registry import SCHEDULERS, honest_names, means, scheduler_names
@@ -52,6 +49,7 @@ from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from gpusched_env.scenarios.variants import scenario_variants
 
 if TYPE_CHECKING:
+    from gpusched_env.agents.training.config import TrainingConfig
     from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
 
@@ -161,6 +159,8 @@ class Kernels:
         )
 
     def configured(self, scenario: str | Scenario, given: dict[str, Any], gpu: str | None) -> TrainingConfig:
+        from gpusched_env.agents.training.config import config_of, defaults_for
+
         loaded = load_scenario(scenario, **({"gpu": gpu} if gpu else {}))
         defaults = defaults_for(loaded.name, given.get("algo"))
         try:
@@ -217,6 +217,9 @@ def _cautions(problems: dict[tuple[str, str], Scenario]) -> dict[str, list[str]]
 
 def _policies(scenarios: Sequence[str | Scenario], schedulers: Sequence[str]) -> dict[str, dict[str, str]]:
     """Hashes of trained schedulers' policies, by scenario."""
+    from gpusched_env.agents.manifest import file_hash
+    from gpusched_env.agents.shipped import shipped_file
+
     found: dict[str, dict[str, str]] = {}
     for scenario in scenarios:
         for scheduler in filter(is_learned, schedulers):

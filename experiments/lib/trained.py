@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from gpusched_env.agents.training.folder import BEST, EXPORTED
 from gpusched_env.baselines.registered import parse_spec, with_options
 from gpusched_env.baselines.tuning import PREFIX
 from gpusched_env.errors import InputError
@@ -143,6 +142,8 @@ def legend(names: Iterable[str], clairvoyant: Collection[str]) -> str:
 def _shortened(name: str, depth: int) -> str:
     """A scheduler's name with so many parts of the path in it, if there is one."""
     if name.startswith(f"{LEARNED}:"):
+        from gpusched_env.agents.training.folder import BEST, EXPORTED
+
         parts = Path(name.removeprefix(f"{LEARNED}:").removesuffix(TRUST)).parts
         parts = parts[:-1] if len(parts) > 1 and parts[-1] in (EXPORTED, BEST) else parts
         shown = parts[-depth:] if parts[-depth:] != (LEARNED,) else (".", *parts)[-2:]

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gpusched_env.agents.training.config import Training
 from gpusched_env.baselines.at_intervals import PREFIX as INTERVAL
 from gpusched_env.baselines.at_intervals import rule_and_interval
 from gpusched_env.baselines.pass_through import PassThrough
@@ -32,6 +31,9 @@ from gpusched_env.scenarios.building import load_workload
 from gpusched_env.scenarios.games import rooms_of
 from gpusched_env.scenarios.scenario import Scenario
 from gpusched_env.workload.workload import is_workload_path
+
+if TYPE_CHECKING:
+    from gpusched_env.agents.training.config import Training
 
 APART: Final = tuple(
     f"{PACKAGE}.{name}"

@@ -105,8 +105,8 @@ class EnvBatch:
             outlook = problem.once(outlook_of)
             episodes.prices[index], episodes.exponents[index] = outlook.price_a_us, outlook.exponent
             episodes.pairs[index, :tenants, :tenants], episodes.graphs[index, :tenants] = outlook.pairs, outlook.graphs
-        episodes.tenant_rates[index, : len(problem.programs)] = rates(problem)
-        episodes.reward_weights[index] = reward_weights(problem)
+        episodes.tenant_rates[index, : len(problem.programs)] = problem.once(rates)
+        episodes.reward_weights[index] = problem.once(reward_weights)
         progress.actions[index] = NO_ACTION
         progress.reasons[index] = layout.FLUSH
         progress.costs[index] = cost

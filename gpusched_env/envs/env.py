@@ -15,7 +15,7 @@ from gpusched_env.envs.drivers import Driver, driver_maker
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.render import Renderer, RenderMode, detail_of
 from gpusched_env.envs.setup import check_record, check_wait, episode_scenario, lay_out, offered
-from gpusched_env.envs.single import SingleEnv, action_number, check_render_mode, episode_summary
+from gpusched_env.envs.single import Info, SingleEnv, action_number, check_render_mode, episode_summary
 from gpusched_env.envs.state import EnvState, EpisodeProgress, EpisodeReplay, check_state
 from gpusched_env.episodes.session import Episode, last_view
 from gpusched_env.scenarios.building import build_problem
@@ -235,7 +235,9 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         self._run = EpisodeProgress(problem, seed, driver.time_us, driver.time_us)
         if self.render_mode == "human":
             self.render()
-        return driver.observe(), {**self._info(self._run), "seed": seed}
+        info = self._info(self._run)
+        info["seed"] = seed
+        return driver.observe(), info
 
     @one_thread_at_a_time
     def step(self, action: int | np.integer[Any]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -267,7 +269,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         info = self._info(run)
         terminated = False
         if run.over:
-            info |= self.summary()
+            info.update(self.summary())
             terminated = self.device.done
         if self.render_mode == "human":
             self.render()
@@ -364,13 +366,13 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         if self._renderer is not None:
             self._renderer.close()
 
-    def _info(self, run: EpisodeProgress) -> dict[str, Any]:
-        return {
-            "action_mask": self._driver.mask.astype(np.int8),
-            "time_us": run.time_us,
-            "elapsed_us": run.elapsed_us,
-            "illegal_actions": self._driver.illegal,
-        }
+    def _info(self, run: EpisodeProgress) -> Info:
+        return Info(
+            action_mask=self._driver.mask.astype(np.int8),
+            time_us=run.time_us,
+            elapsed_us=run.elapsed_us,
+            illegal_actions=self._driver.illegal,
+        )
 
     def _current(self) -> EpisodeProgress:
         if self._run is None:

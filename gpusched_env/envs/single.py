@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any, Final, Generic, NoReturn, SupportsFloat, TypeVar
 
 import gymnasium
@@ -13,11 +14,15 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from gpusched_env.episodes.metrics import Metrics, episode_metrics
+from gpusched_env.episodes.metrics import Metrics, TenantMetrics, episode_metrics
 from gpusched_env.episodes.session import Episode
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.guards import OneThread
+
+
+FIGURES: Final = [field.name for field in fields(Metrics) if field.name not in ("tenants", "terms")]
+TENANT_FIGURES: Final = [field.name for field in fields(TenantMetrics) if field.name != "name"]
 
 
 def episode_summary(episode: Episode) -> dict[str, Any]:
@@ -28,12 +33,10 @@ def episode_summary(episode: Episode) -> dict[str, Any]:
 
 def flat_metrics(metrics: Metrics) -> dict[str, float]:
     """Figures by name, those of a tenant as ``<tenant>/<figure>``; undefined (NaN) ones are left out."""
-    figures = asdict(metrics)
-    flat = {f"cost/{name}": value for name, value in figures.pop("terms").items()}
-    for tenant in figures.pop("tenants"):
-        name = tenant.pop("name")
-        flat.update({f"{name}/{figure}": value for figure, value in tenant.items()})
-    flat.update(figures)
+    flat = {f"cost/{name}": value for name, value in metrics.terms.items()}
+    for tenant in metrics.tenants:
+        flat.update({f"{tenant.name}/{figure}": getattr(tenant, figure) for figure in TENANT_FIGURES})
+    flat.update({figure: getattr(metrics, figure) for figure in FIGURES})
     return {name: float(value) for name, value in flat.items() if not math.isnan(value)}
 
 
@@ -43,6 +46,24 @@ def reward_terms(problem: Problem, terms: dict[str, float]) -> dict[str, float]:
     return {name: 0.0 - float(getattr(weights, name)) * value for name, value in terms.items()}
 
 
+class Info(dict[str, Any]):
+    """What an environment tells beside an observation: a ``dict`` whose deep copies are quick.
+
+    ``DummyVecEnv`` of stable-baselines3 makes one of every info at every step, which takes as long as many a step.
+    """
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Info:
+        """A copy of its own in all depth; numbers are shared, as nobody can change them."""
+        copied = memo[id(self)] = Info(self)
+        for name, value in self.items():
+            if type(value) is np.ndarray and not value.dtype.hasobject:
+                copied[name] = value.copy()
+            elif type(value) not in NUMBERS:
+                copied[name] = copy.deepcopy(value, memo)
+        return copied
+
+
+NUMBERS: Final = (float, int, bool)
 SEED_LIMIT = 2**31
 """Episode seeds drawn by the environment are below this."""
 

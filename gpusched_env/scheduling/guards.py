@@ -93,8 +93,13 @@ def deep_copy(given: T) -> T:
 
 
 def read_only_copy(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy over ``bytes``, which NumPy never lets anybody write to; faster than a copy record by record."""
-    return np.ndarray(array.shape, array.dtype, array.tobytes())
+    """An array over ``bytes``, which NumPy never lets anybody write to; faster than a copy record by record.
+
+    Of one that is such an array already it shares the bytes, but nothing that can be changed.
+    """
+    base = array.base
+    shared = type(base) is bytes and len(base) == array.nbytes and array.flags.c_contiguous
+    return np.ndarray(array.shape, array.dtype, base if shared else array.tobytes())
 
 
 class Uncopied:

@@ -66,7 +66,9 @@ def normalised_command(command: Command) -> Command:
         IllegalCommand: it is no command, or a field has another kind of value.
     """
     if type(command) is Launch and type(command.launch) is int and abs(command.launch) < EXACT_LIMIT:
-        if command.priority is None and command.stream is None and command.partition is None:
+        priority = command.priority
+        plain = priority is None or (type(priority) is int and abs(priority) < EXACT_LIMIT)
+        if plain and command.stream is None and command.partition is None:
             return command
     elif type(command) is Wait and type(command.until_us) is float:
         return command

@@ -122,8 +122,8 @@ def cost_terms(problem: Problem, costs: Costs) -> dict[str, float]:
         float(costs.throttled_us),
         float(costs.time_us),
         bool(costs.over),
-        rates(problem),
-        reward_weights(problem),
+        problem.once(rates),
+        problem.once(reward_weights),
         terms,
     )
     return dict(zip(COST_TERMS, terms.tolist(), strict=True))
@@ -131,7 +131,7 @@ def cost_terms(problem: Problem, costs: Costs) -> dict[str, float]:
 
 def total_cost(problem: Problem, terms: dict[str, float]) -> float:
     """The weighted sum of ``terms`` (see :func:`cost_terms`) with the scenario's reward weights."""
-    return float(weighted_sum(np.array([terms[name] for name in COST_TERMS]), reward_weights(problem)))
+    return float(weighted_sum(np.array([terms[name] for name in COST_TERMS]), problem.once(reward_weights)))
 
 
 def reward_weights(problem: Problem) -> Floats:

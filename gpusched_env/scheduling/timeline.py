@@ -25,7 +25,7 @@ class Columns:
         """``whole``: names of whole numbers, ``times`` those among them that are times; then those of floats."""
         self.names = (*whole, *floats)
         self.whole, self.floats = len(whole), len(floats)
-        self._is_time = np.array([name in times for name in whole])
+        self._times = times
         self._whole = array("q")
         self._floats = array("d")
 
@@ -61,10 +61,13 @@ class Columns:
     def array(self) -> NDArray[np.float64]:
         """A copy, shape ``(rows, columns)``; times in microseconds, ``inf`` where there is none."""
         exact = self.exact
-        whole = exact.astype(np.float64)
-        whole[:, self._is_time] /= PS_PER_US
-        whole[exact >= NEVER] = np.inf
-        return np.hstack([whole, self._float_rows])
+        found = np.empty((len(exact), len(self.names)))
+        found[:, : self.whole] = exact
+        for name in self._times:
+            found[:, self.names.index(name)] /= PS_PER_US
+        found[:, : self.whole][exact >= NEVER] = np.inf
+        found[:, self.whole :] = self._float_rows
+        return found
 
     def column(self, name: str) -> NDArray[np.float64]:
         """A copy of one column."""
@@ -115,12 +118,9 @@ class Timeline:
         """Copies and memsets (detail ``kernels``); engine 0 to device, 1 to host, 2 on device."""
 
     def answer_us(self, tenant: int) -> NDArray[np.float64]:
-        """Time of each completed job of a tenant, in order, from its arrival to what its objective is about, which is
-        its completion, or the first token of a serving engine's request."""
+        """:func:`answers_us` of a tenant's completed jobs, in order."""
         jobs, requests = self.jobs.array, self.requests.array
-        jobs, requests = jobs[jobs[:, 0] == tenant], requests[requests[:, 0] == tenant]
-        answered: NDArray[np.float64] = (requests[:, 2] if len(requests) else jobs[:, 4]) - jobs[:, 2]
-        return answered
+        return answers_us(jobs[jobs[:, 0] == tenant], requests[requests[:, 0] == tenant])
 
     def parts(self, tenant: int, start_us: float, end_us: float) -> list[tuple[float, float, bool]]:
         """A stretch of time of a time-sliced tenant in parts: start, end, and whether it had the GPU.
@@ -141,3 +141,14 @@ class Timeline:
             if until > begin:
                 found.append((begin, until, mine))
         return found
+
+
+def answers_us(jobs: NDArray[np.float64], requests: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Time of each completed job from its arrival to what its objective is about, which is its completion, or the first
+    token of a serving engine's request.
+
+    Args:
+        jobs, requests: rows of :attr:`Timeline.jobs` and :attr:`Timeline.requests`, of one tenant.
+    """
+    answered: NDArray[np.float64] = (requests[:, 2] if len(requests) else jobs[:, 4]) - jobs[:, 2]
+    return answered

@@ -14,8 +14,9 @@ from numba import njit
 
 from gpusched_env.devices.compiled import layout, members
 from gpusched_env.devices.compiled.device import CompiledDevice
-from gpusched_env.devices.compiled.hosting import generator_state, uniform
+from gpusched_env.devices.compiled.hosting import uniform
 from gpusched_env.devices.compiled.memory import records
+from gpusched_env.devices.compiled.seeding import SCRATCH, key_of, seed_generator
 from gpusched_env.devices.reference.device import ReferenceDevice
 from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.problem import Problem
@@ -30,16 +31,17 @@ WORDS = members.words_for(SMS)
 
 
 @njit
-def draw(address, out):  # type: ignore[no-untyped-def]
+def draw(address, words, scratch, out):  # type: ignore[no-untyped-def]
+    seed_generator(random_at(address, 0), words, scratch)
     for i in range(out.size):
         out[i] = uniform(random_at(address, 0))
 
 
-def test_draws_are_those_of_numpy() -> None:
-    state = np.array([generator_state([7, 1, 2])], layout.RANDOM)
-    drawn = np.empty(100_000)
-    draw(state.ctypes.data, drawn)
-    np.testing.assert_array_equal(drawn, np.random.default_rng([7, 1, 2]).random(100_000))
+@pytest.mark.parametrize("seed", [0, 7, 2**31 - 1, 2**32, 2**100 + 5, 2**200 - 1])
+def test_draws_are_those_of_numpy(seed: int) -> None:
+    state, drawn = np.zeros(1, layout.RANDOM), np.empty(10_000)
+    draw(state.ctypes.data, key_of(seed, 1, 2), np.empty(SCRATCH, np.uint64), drawn)
+    np.testing.assert_array_equal(drawn, np.random.default_rng([seed, 1, 2]).random(10_000))
 
 
 @njit

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import copy
 from collections import Counter, namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
-from gpusched_env.devices.compiled.hosting import generator_state
 from gpusched_env.devices.compiled.members import BITS, words_for
 from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count, copy_table, log_margin, needed
+from gpusched_env.devices.compiled.seeding import SCRATCH as SCRATCH_WORDS
+from gpusched_env.devices.compiled.seeding import key_of
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
 from gpusched_env.devices.rules import world as logs
 from gpusched_env.devices.rules.meter import costs_of
@@ -33,9 +35,11 @@ from gpusched_env.scheduling.reward import Costs
 from gpusched_env.scheduling.synchronising import held_slots
 from gpusched_env.scheduling.timeline import DETAILS, Detail, Timeline
 from gpusched_env.workload.cores.ticking import core_tables
-from gpusched_env.workload.host import NO_LIMIT_UNSTARTED, RANDOM_STREAMS
+from gpusched_env.workload.host import NO_LIMIT_UNSTARTED
 from gpusched_env.workload.tenant import MOST_JOBS, too_many_jobs
 
+FEW_ROWS: Final = 64
+"""Rows that tables of what there is have room for at first."""
 GROWTH: Final = 4
 """Factor by which a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
 IN_ENV: Final = (
@@ -69,6 +73,8 @@ def _tuple_of(name: str, dtype: np.dtype[Any], *more: str) -> Any:
     return make(name, (*(dtype.names or ()), *more))
 
 
+_COMMANDS, _NOW = (cast(int, layout.ENV.fields[name][1]) // 8 for name in ("commands", "now_ps"))
+"""Which words of an environment's record these are."""
 _Client = _tuple_of("_Client", layout.CLIENT)
 _Core = _tuple_of("_Core", layout.CORE)
 _World = _tuple_of("_World", layout.ENV, "clients", "cores", "rules")
@@ -93,6 +99,8 @@ class Arena(Uncopied, OneThread):
     """The memory of one environment. ``reset`` comes first."""
 
     problem: Problem
+    _numbers: NDArray[np.int64]
+    """Words of :attr:`env`, of which one is read faster still than of :attr:`envs`."""
 
     def __init__(self) -> None:
         self.address = 0
@@ -102,6 +110,11 @@ class Arena(Uncopied, OneThread):
         """Words of the command that is to be carried out (:func:`~gpusched_env.scheduling.legality.write_numbers`)."""
         self._sizes: Sizes | None = None
         self._sections: dict[str, NDArray[Any]] = {}
+        self._start: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]] = []
+        """Bytes of sections, and what they are at the start of an episode."""
+        self._start_of: tuple[Problem, Detail] | None = None
+        """Of which episodes :attr:`_start` is the start; ``None``: it is not known."""
+        self._room: dict[str, NDArray[np.float64]] = {}
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -121,13 +134,30 @@ class Arena(Uncopied, OneThread):
     @property
     def place(self) -> tuple[int, int]:
         """Commands so far, and simulated time in picoseconds."""
-        envs = self.envs
-        return envs["commands"].item(), envs["now_ps"].item()
+        numbers = self._numbers
+        return numbers.item(_COMMANDS), numbers.item(_NOW)
 
     @property
     def clients(self) -> NDArray[np.void]:
         """The tenants at run time (:data:`~gpusched_env.devices.compiled.layout.CLIENT`), live."""
         return self._sections["clients"][: len(self.problem.programs)]
+
+    def table(self, name: str, look: Callable[[int, NDArray[np.float64]], int], columns: int) -> NDArray[np.float64]:
+        """A table of what there is now, shape ``(rows, columns)``, over ``bytes``: nobody can write to it.
+
+        Args:
+            name: whose room is used again; it grows with what there is.
+            look: fills a table as far as there is room, and gives the number of rows. There is room for all tenants,
+                their pending launches that are shown, and cores.
+        """
+        room = self._room.get(name)
+        if room is None or len(room) < self._least_rows:
+            room = self._room[name] = np.empty((self._least_rows, columns))
+        rows = look(self.address, room)
+        if rows > len(room):
+            room = self._room[name] = np.empty((2 * rows, columns))
+            look(self.address, room)
+        return read_only_copy(room[:rows])
 
     def costs(self) -> Costs:
         """The time integrals up to the present. A copy: reading leaves no trace."""
@@ -181,6 +211,29 @@ class Arena(Uncopied, OneThread):
 
     def reset(self, problem: Problem, seed: int, detail: Detail) -> None:
         """The start of an episode: time 0, and nothing has happened yet."""
+        if self._start_of is not None and self._start_of[0] is problem and self._start_of[1] == detail:
+            self._take(problem)
+            for section, start in self._start:
+                section[:] = start
+        else:
+            self._set_to_start(problem, detail)
+            kept = [self._at_start(name) for name in self._sections]
+            self._start = [(section, section.copy()) for section in kept if section.size]
+            self._start_of = problem, detail
+        self.timeline = Timeline(detail)
+        begin_hosts(self.address, key_of(seed, 0, 0), np.empty(SCRATCH_WORDS, np.uint64))
+
+    def _at_start(self, name: str) -> NDArray[np.uint8]:
+        """The bytes of a section that are read in an episode before they are written: its start, but for the seed."""
+        section, (kind, _, _) = self._sections[name], name.partition(".")
+        if kind in CHAINED or kind not in UNCLEARED:
+            used = len(section)
+        else:
+            used = {"classes": 1, "members": words_for(self._sizes_now.sms)}.get(kind, 0)
+        return section[:used].view(np.uint8)
+
+    def _set_to_start(self, problem: Problem, detail: Detail) -> None:
+        """Set the memory to the start of an episode, whatever it holds."""
         self._take(problem)
         self._make_room(needed(problem, self._tables, detail))
         sliced = problem.scenario.contexts == "per-tenant"
@@ -188,7 +241,7 @@ class Arena(Uncopied, OneThread):
             if name.split(".")[0] not in UNCLEARED:
                 section[:] = 0
         self._reset_env(sliced, detail)
-        self._reset_tenants(seed)
+        self._reset_tenants()
         self._reset_cores()
         for name in ("streams", "queues"):
             self._sections[name]["last_slot"] = layout.NONE
@@ -200,8 +253,6 @@ class Arena(Uncopied, OneThread):
         self._reset_contexts(sliced, each_wave=detail == "blocks")
         self._set_addresses()
         self._set_log_room(detail)
-        self.timeline = Timeline(detail)
-        begin_hosts(self.address)
 
     def _reset_env(self, sliced: bool, detail: Detail) -> None:
         """Set the record of the environment for a new episode; ``sliced``: whether contexts take turns on the GPU."""
@@ -221,8 +272,8 @@ class Arena(Uncopied, OneThread):
             env["slice_end_ps"] = int(self._tables.problem["slice_ps"][0])
             env["slicer_asleep"] = env["slicer_lonely"] = 1
 
-    def _reset_tenants(self, seed: int) -> None:
-        """Set tenants, their hosts' threads and their random numbers for a new episode."""
+    def _reset_tenants(self) -> None:
+        """Set tenants and their hosts' threads for a new episode."""
         clients, programs = self._sections["clients"], self._tables.programs
         clients["host_job"] = layout.NONE
         clients["until"] = NO_LIMIT_UNSTARTED
@@ -238,8 +289,6 @@ class Arena(Uncopied, OneThread):
         for tenant, program in enumerate(programs):
             first = program["first_thread"]
             self._sections["threads"]["tenant"][first : first + program["threads"]] = tenant
-            for stream, key in enumerate(RANDOM_STREAMS):
-                self._sections["randoms"][2 * tenant + stream] = generator_state([seed, tenant, key])
 
     def _reset_cores(self) -> None:
         """Set the cores of the CPU, and the processes of one after the other, for a new episode."""
@@ -288,6 +337,8 @@ class Arena(Uncopied, OneThread):
     def _take(self, problem: Problem) -> None:
         self.problem = problem
         self._tables: ProblemTables = tabulate(problem)
+        scenario = problem.scenario
+        self._least_rows = max(FEW_ROWS, len(problem.programs) * scenario.lookahead, scenario.core_count)
 
     # ---- memory ----------------------------------------------------------------------------------
 
@@ -301,6 +352,7 @@ class Arena(Uncopied, OneThread):
         sizes = needed if self._sizes is None else self._sizes.with_room_for(needed)
         if sizes == self._sizes:
             return
+        self._start_of = None
         if self._sizes is None:
             self._sizes, self._sections = sizes, allocate(sizes)
             return
@@ -345,6 +397,7 @@ class Arena(Uncopied, OneThread):
         env = sections["env"]
         self.address = _address(env)
         env["address"] = self.address
+        self._numbers = env.view(np.int64)
         self.given = sections["given"].view(np.int64)
         for name in ("settle", "end", "dispatch"):
             env[f"{name}_at"] = compile_units()[name]

@@ -21,6 +21,7 @@ from gpusched_env.devices.compiled.entry import (
     look_cores,
     look_dependencies,
     look_jobs,
+    look_occupancy,
     look_pending,
     look_running,
     look_tenants,
@@ -53,22 +54,13 @@ from gpusched_env.scheduling.view import (
 
 @one_thread_at_a_time
 def _pending(arena: Arena) -> ViewTable:
-    lookahead = arena.problem.scenario.lookahead
-    most = min(arena.envs["pending"].item(), lookahead * len(arena.problem.programs))
-    pending = np.empty((most, len(PendingColumn)))
-    rows = look_pending(arena.address, lookahead, pending)
-    return ViewTable(pending[:rows], PendingColumn)
+    return ViewTable(arena.table("pending", look_pending, len(PendingColumn)), PendingColumn)
 
 
 @one_thread_at_a_time
 def _dependencies(arena: Arena) -> ViewTable:
-    lookahead = arena.problem.scenario.lookahead
-    pairs = np.empty((16, len(DependencyColumn)))
-    count = look_dependencies(arena.address, lookahead, pairs)
-    if count > len(pairs):
-        pairs = np.empty((count, len(DependencyColumn)))
-        look_dependencies(arena.address, lookahead, pairs)
-    return ViewTable(ordered_dependencies(_pending(arena).array, pairs[:count]), DependencyColumn)
+    pairs = arena.table("dependencies", look_dependencies, len(DependencyColumn))
+    return ViewTable(ordered_dependencies(_pending(arena).array, pairs), DependencyColumn)
 
 
 def ordered_dependencies(pending: NDArray[np.float64], pairs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -80,37 +72,27 @@ def ordered_dependencies(pending: NDArray[np.float64], pairs: NDArray[np.float64
 
 @one_thread_at_a_time
 def _running(arena: Arena) -> ViewTable:
-    running = np.empty((sum(arena.clients["kernels_launched"].tolist()), len(RunningColumn)))
-    look_running(arena.address, running)
-    return ViewTable(running, RunningColumn)
+    return ViewTable(arena.table("running", look_running, len(RunningColumn)), RunningColumn)
 
 
 @one_thread_at_a_time
 def _tenants(arena: Arena) -> ViewTable:
-    tenants = np.empty((len(arena.problem.programs), len(TenantColumn)))
-    look_tenants(arena.address, tenants)
-    return ViewTable(tenants, TenantColumn)
+    return ViewTable(arena.table("tenants", look_tenants, len(TenantColumn)), TenantColumn)
 
 
 @one_thread_at_a_time
 def _jobs(arena: Arena) -> ViewTable:
-    clients = arena.clients
-    jobs = np.empty((int((clients["arrived"] - clients["completed"] - clients["rejected"]).sum()), len(JobColumn)))
-    look_jobs(arena.address, jobs)
-    return ViewTable(jobs, JobColumn)
+    return ViewTable(arena.table("jobs", look_jobs, len(JobColumn)), JobColumn)
 
 
 @one_thread_at_a_time
 def _cores(arena: Arena) -> ViewTable:
-    named = arena.problem.scenario.cores
-    cores = np.empty((0 if named is None else len(named.cores), len(CoreColumn)))
-    look_cores(arena.address, cores)
-    return ViewTable(cores, CoreColumn)
+    return ViewTable(arena.table("cores", look_cores, len(CoreColumn)), CoreColumn)
 
 
 @one_thread_at_a_time
 def _occupancy(arena: Arena) -> float:
-    return float(look_tenants(arena.address, np.empty((len(arena.problem.programs), len(TenantColumn)))))
+    return float(look_occupancy(arena.address))
 
 
 BUILDERS: Final[dict[str, Callable[[Arena], Any]]] = {

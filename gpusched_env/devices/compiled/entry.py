@@ -17,6 +17,7 @@ from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import IDLE, NONE, OVER
 from gpusched_env.devices.compiled.listing import list_dependencies, list_pending, list_running
 from gpusched_env.devices.compiled.loop import run
+from gpusched_env.devices.compiled.seeding import seed_tenants
 from gpusched_env.devices.compiled.starting import end_reported, left_reported, start_reported
 from gpusched_env.devices.compiled.views import occupancy
 from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
@@ -77,9 +78,14 @@ def compile_unit(name: str) -> int:
 
 
 @cached(nogil=True)
-def begin_hosts(address):
-    """Set the first timers of an environment that was reset."""
+def begin_hosts(address, words, scratch):
+    """Set the random numbers and the first timers of an environment that was reset.
+
+    Args:
+        words, scratch: of its seed, as :func:`.seeding.seed_tenants` has them.
+    """
     w = env_at(address, 0)
+    seed_tenants(w, words, scratch)
     for tenant in range(problem(w).tenants):
         begin_arrivals(w, tenant)
     begin_cores(w)
@@ -184,21 +190,23 @@ def empty_outbox(address, out):
 
 
 @cached(nogil=True)
-def look_pending(address, lookahead, out):
-    """Fill the table of pending launches of an environment, at most ``lookahead`` a tenant; gives their number."""
-    return list_pending(env_at(address, 0), lookahead, out)
+def look_pending(address, out):
+    """Fill the table of pending launches of an environment, for which there is room; gives their number."""
+    w = env_at(address, 0)
+    return list_pending(w, problem(w).lookahead, out)
 
 
 @cached(nogil=True)
-def look_dependencies(address, lookahead, out):
+def look_dependencies(address, out):
     """Fill the table of what pending launches wait for, as far as there is room; gives the number of pairs."""
-    return list_dependencies(env_at(address, 0), lookahead, out)
+    w = env_at(address, 0)
+    return list_dependencies(w, problem(w).lookahead, out)
 
 
 @cached(nogil=True)
 def look_running(address, out):
-    """Fill the table of launched kernels and graphs."""
-    list_running(env_at(address, 0), out)
+    """Fill the table of launched kernels and graphs, as far as there is room; gives their number."""
+    return list_running(env_at(address, 0), out)
 
 
 @cached(nogil=True)
@@ -209,13 +217,21 @@ def look_jobs(address, out):
 
 @cached(nogil=True)
 def look_cores(address, out):
-    """Fill the table of the CPU's cores."""
-    fill_cores(env_at(address, 0), out)
+    """Fill the table of the CPU's cores, for which there is room; gives their number."""
+    w = env_at(address, 0)
+    fill_cores(w, out)
+    return problem(w).cores
 
 
 @cached(nogil=True)
 def look_tenants(address, out):
-    """Fill the table of tenants; gives the occupancy."""
+    """Fill the table of tenants, for which there is room; gives their number."""
     w = env_at(address, 0)
     fill_tenants(w, out)
-    return occupancy(w)
+    return problem(w).tenants
+
+
+@cached(nogil=True)
+def look_occupancy(address):
+    """Resident threads over the GPU's maximum."""
+    return occupancy(env_at(address, 0))

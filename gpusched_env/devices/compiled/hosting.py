@@ -313,13 +313,6 @@ U0, U1, U11, U32, U58, U63 = (np.uint64(n) for n in (0, 1, 11, 32, 58, 63))
 TO_UNIT = 1.0 / 9007199254740992.0
 
 
-def generator_state(key: list[int]) -> tuple[int, int, int, int]:
-    """The words with which ``numpy.random.default_rng(key)`` starts."""
-    state = np.random.PCG64(key).state["state"]
-    low = (1 << 64) - 1
-    return (state["state"] >> 64, state["state"] & low, state["inc"] >> 64, state["inc"] & low)
-
-
 @inlined
 def high_product(a, b):
     """Upper 64 bits of a product of two uint64."""
@@ -333,8 +326,8 @@ def high_product(a, b):
 
 
 @inlined
-def uniform(random):
-    """The next draw of ``Generator.random()``: 53 bits, 0 <= u < 1."""
+def step(random):
+    """Let a generator's state go on."""
     low = random.low * MULTIPLIER_LOW
     high = high_product(random.low, MULTIPLIER_LOW) + random.high * MULTIPLIER_LOW + random.low * MULTIPLIER_HIGH
     new_low = low + random.increment_low
@@ -342,7 +335,13 @@ def uniform(random):
     new_high = high + random.increment_high + carry
     random.high = new_high
     random.low = new_low
-    mixed = new_high ^ new_low
-    turn = new_high >> U58
+
+
+@inlined
+def uniform(random):
+    """The next draw of ``Generator.random()``: 53 bits, 0 <= u < 1."""
+    step(random)
+    mixed = random.high ^ random.low
+    turn = random.high >> U58
     mixed = (mixed >> turn) | (mixed << ((U63 - turn + U1) & U63))
     return np.float64(mixed >> U11) * TO_UNIT

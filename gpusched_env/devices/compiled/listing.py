@@ -169,11 +169,16 @@ def list_dependencies(w, lookahead, out):
 
 @called
 def list_running(w, out):
-    """Rows of launched, unfinished kernels and graphs, in order of launch."""
+    """Rows of launched, unfinished kernels and graphs, in order of launch; returns their number.
+
+    As many as fit are written.
+    """
     begin_merge(w)
     slot = next_launched(w)
     rows = 0
     while slot != NONE:
-        fill_running(w, slot, out[rows])
+        if rows < out.shape[0]:
+            fill_running(w, slot, out[rows])
         rows += 1
         slot = next_launched(w)
+    return rows
