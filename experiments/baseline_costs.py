@@ -24,7 +24,7 @@ from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import Game, GameValidation, game_of
 from gpusched_env.experiments.lib.terminal import progress_bar
-from gpusched_env.experiments.lib.workers import belong_to
+from gpusched_env.experiments.lib.workers import Progress, belong_to
 from gpusched_env.experiments.ranking.made import hash_of
 from gpusched_env.reading import decoded, read_bytes
 
@@ -123,10 +123,8 @@ class BaselineCosts:
         self.look()
         if self.missing:
             validation = game_of(self._config.scenario).validation(self._config)
-            total = len(self.missing) * validation.episodes
-            with progress_bar(total, "baseline episode", "baselines") as tell:
-                costs = validation.costs(self.missing, tell, None)
-            _keep(self._config, validation, costs, self._file)
+            with progress_bar(len(self.missing) * validation.episodes, "baseline episode", "baselines") as tell:
+                _play(self._config, self.missing, self._file, tell, None)
             self.look()
         return {name: self.known[name] for name in self.names}
 
@@ -140,18 +138,24 @@ def _names(game: Game, config: Training, schedulers: str) -> list[str]:
 
 
 def _play_beside(config: Training, schedulers: list[str], file: Path, parent: int) -> None:
-    """Play one scheduler after the other, and keep what each costs."""
     belong_to(parent)
     if hasattr(os, "nice"):
         os.nice(19)
-    validation = game_of(config.scenario).validation(config)
-    for name in schedulers:
-        _keep(config, validation, validation.costs([name], lambda finished, share: None, 1), file)
+    _play(config, schedulers, file, lambda finished, share: None, 1)
 
 
-def _keep(config: Training, validation: GameValidation, costs: dict[str, list[float]], file: Path) -> None:
-    made, mean = _hashes(validation, list(costs)), game_of(config.scenario).mean
-    _write(file, _read(file) | {name: _Cost(mean(found), made[name]) for name, found in costs.items()})
+def _play(config: Training, schedulers: list[str], file: Path, on_progress: Progress, workers: int | None) -> None:
+    """Play one scheduler after the other, and keep what each costs."""
+    game = game_of(config.scenario)
+    validation = game.validation(config)
+    for number, name in enumerate(schedulers):
+
+        def tell(finished: int, share: float, number: int = number) -> None:
+            on_progress(number * validation.episodes + finished, (number + share) / len(schedulers))
+
+        costs = validation.costs([name], tell, workers)[name]
+        found = _Cost(game.mean(costs), _hashes(validation, [name])[name])
+        _write(file, _read(file) | {name: found})
 
 
 def _hashes(validation: GameValidation, schedulers: list[str]) -> dict[str, str]:

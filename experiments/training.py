@@ -95,7 +95,7 @@ def _made(config: Training, out: Path) -> Fingerprints:
 
 class Watcher:
     """Shows on the standard error how far a training is: a bar on a terminal; else a line for each validation, and
-    until the first decision one every few seconds."""
+    until the first one a line every few seconds."""
 
     EVERY_S = 5.0
 
@@ -105,17 +105,16 @@ class Watcher:
         self._remaining = Remaining()
         self._doing = "preparing"
         self._start: tuple[float, int] | None = None
-        """When decisions began to be made, and how many there were."""
-        self.began = threading.Event()
-        """Set as soon as there are decisions."""
+        """When learning began, and after how many decisions."""
+        self.validated = threading.Event()
+        """Set as soon as there is a validation."""
 
     def tell(self, now: TrainingProgress) -> None:
         """Show it."""
-        if self._start is None and now.validation is not None:
+        if self._start is None:
             self._start = time.perf_counter(), now.timesteps
         rate = ""
-        if self._start is not None and now.timesteps > self._start[1]:
-            self.began.set()
+        if now.timesteps > self._start[1]:
             rate = f"{(now.timesteps - self._start[1]) / max(1e-9, time.perf_counter() - self._start[0]):,.0f}/s"
         best = "" if now.best_cost is None else f"  best cost {now.best_cost:.4g}"
         done = f"{counted(now.timesteps, 'decision')}  {rate}{best}"
@@ -123,13 +122,15 @@ class Watcher:
         left = self._remaining.text(now.timesteps / self._config.timesteps)
         self._bar.update(self._row, completed=now.timesteps, description=self._doing, left=left)
         if now.validation is not None:
+            self.validated.set()
             mark = " (best)" if now.validation.best else ""
-            self._console.print(f"{now.timesteps:>12,}  {rate:>9}  validation cost {now.validation.cost:.4g}{mark}")
+            at = now.validation.timesteps
+            self._console.print(f"{at:>12,}  {rate:>9}  validation cost {now.validation.cost:.4g}{mark}")
 
-    def say_until_begun(self) -> None:
+    def say_until_validated(self) -> None:
         """Say what is under way, every few seconds."""
         since = time.perf_counter()
-        while not self.began.wait(self.EVERY_S):
+        while not self.validated.wait(self.EVERY_S):
             self._console.print(f"{self._doing}, {time.perf_counter() - since:.0f} s")
 
 
@@ -142,10 +143,10 @@ def watching(config: Training) -> Iterator[Watcher]:
         if console.is_terminal:
             yield watcher
             return
-        lines = threading.Thread(target=watcher.say_until_begun, daemon=True)
+        lines = threading.Thread(target=watcher.say_until_validated, daemon=True)
         lines.start()
         try:
             yield watcher
         finally:
-            watcher.began.set()
+            watcher.validated.set()
             lines.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import zipfile
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
@@ -177,11 +179,11 @@ class Boundary(BaseCallback):
         self._course.end(self, self.num_timesteps)
 
     def decider(self) -> Decide:
-        """The exported policy, compiled, where there is one; otherwise the model's own."""
+        """The exported policy, compiled, where there is one; otherwise a copy of the model's own."""
         config = self._course.config
         assert isinstance(config, TrainingConfig), "of tenants that share a GPU"
         if config.algo not in CAN_EXPORT or unseen(training_layout(config)):
-            return torch_decider(self.model.policy)
+            return torch_decider(_copied(self.model.policy))
         self._exported = exported(self.model, command=self._course.command)
         return PolicyDecider(ExportedPolicy(*self._exported))
 
@@ -195,6 +197,15 @@ class Boundary(BaseCallback):
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the model."""
         return model_state(self.model)
+
+
+def _copied(policy: BasePolicy) -> BasePolicy:
+    """A policy of the same weights; what is drawn for it to begin with is not missed by the training."""
+    kept: Any = io.BytesIO()
+    policy.save(kept)
+    kept.seek(0)
+    with torch.random.fork_rng(devices=[]):
+        return type(policy).load(kept, device=policy.device)
 
 
 class CriticFirst(BaseCallback):

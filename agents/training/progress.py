@@ -15,7 +15,7 @@ class TrainingProgress:
     timesteps: int
     """Decisions so far, those of a round or generation under way included."""
     validation: CurveEntry | None
-    """The validation that has just been made; ``None``: none was."""
+    """The validation that has just been made, of the policy now or at the beginning; ``None``: none was."""
     best_cost: float | None
     validating: bool = False
     """Whether a validation begins."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,7 +69,8 @@ class Learner(Protocol):
     """A policy in training."""
 
     def decider(self) -> Any:
-        """The learner's present policy, which draws from no generator, as the judge of its training takes it."""
+        """The learner's policy as it is now, whatever it learns afterwards, as the judge of its training takes it; it
+        draws from no generator."""
 
     def keep(self) -> None:
         """Save the policy that :meth:`decider` gave last as the best."""
@@ -159,6 +160,9 @@ class TrainingRun:
         """Whether the watcher ended the training."""
         self._baselines: Mapping[str, float] = {} if baselines is None else baselines
         self._noted = 0
+        """How many baselines the learning curve was written with."""
+        self._first: tuple[int, Any] | None = None
+        """Decisions before it and the policy at the beginning, until it is judged."""
         self._watch, self._saves = watch, saves
         self._checkpoints = Checkpoints(out / CHECKPOINTS)
         self._judge = judge
@@ -183,8 +187,18 @@ class TrainingRun:
         return self._train_s + time.perf_counter() - self._since
 
     def boundary(self, learner: Learner, timesteps: int) -> None:
-        """Validate and write a checkpoint, if it is time; between two rollouts or generations."""
+        """Validate and write a checkpoint, if it is time; between two rollouts or generations.
+
+        The policy at the beginning is judged at the next boundary, as learning is not to wait for that.
+        """
+        self._judge_first(timesteps)
         if timesteps >= self._next_validation:
+            self._next_validation = timesteps + self.config.validate_every
+            if not self.curve:
+                self._first = timesteps, learner.decider()
+                learner.keep()
+                self.tell(timesteps)
+                return
             self._validate(learner, timesteps)
         if timesteps >= self._next_checkpoint:
             self._next_checkpoint = timesteps + self.config.checkpoint_every
@@ -192,6 +206,7 @@ class TrainingRun:
 
     def end(self, learner: Learner, timesteps: int) -> None:
         """Validate what there is no validation of yet. The training can be prolonged later."""
+        self._judge_first(timesteps)
         if not self.curve or self.curve[-1].timesteps < timesteps:
             self._validate(learner, timesteps)
         self._save(learner, timesteps)
@@ -214,24 +229,33 @@ class TrainingRun:
             mine = (list(self.curve), self._next_validation, self._next_checkpoint, self.train_s, timesteps)
             self._checkpoints.write(timesteps, {"course": mine, "learner": learner.state()})
 
+    def _judge_first(self, timesteps: int) -> None:
+        if self._first is not None:
+            (taken, decide), self._first = self._first, None
+            self._judge_policy(decide, taken, timesteps, keep=lambda: None)
+
     def _validate(self, learner: Learner, timesteps: int) -> None:
-        self._next_validation = timesteps + self.config.validate_every
+        self._judge_policy(learner.decider(), timesteps, timesteps, keep=learner.keep)
+
+    def _judge_policy(self, decide: Any, taken: int, timesteps: int, *, keep: Callable[[], None]) -> None:
+        """Note and tell what a policy costs that was ``taken`` after so many decisions; ``keep`` it if it is the
+        best."""
         self.tell(timesteps, validating=True)
-        judged = self._judge.judge(learner.decider())
+        judged = self._judge.judge(decide)
         cost = judged.cost
         best = self.best_cost is None or cost < self.best_cost
         if best:
-            learner.keep()
-        point = CurveEntry(timesteps=timesteps, cost=cost, costs=judged.costs, best=best)
+            keep()
+        point = CurveEntry(timesteps=taken, cost=cost, costs=judged.costs, best=best)
         self.curve.append(point)
         baselines = self._note()
         scalars = {f"validation/{name}": value for name, value in judged.figures.items()}
         scalars |= {"validation/cost": cost, "validation/best_cost": min(p.cost for p in self.curve)}
         if baselines:
             scalars["validation/gap_to_best_baseline"] = cost / min(baselines.values()) - 1.0
-        self.board.scalars(scalars, timesteps)
+        self.board.scalars(scalars, taken)
         if judged.picture is not None:
-            self.board.image("validation/schedule", judged.picture, timesteps)
+            self.board.image("validation/schedule", judged.picture, taken)
         self.tell(timesteps, point)
 
     def _note(self) -> dict[str, float]:

@@ -170,24 +170,34 @@ def bench(
         ),
     ] = None,
     copies: Annotated[int, typer.Option(min=1, help="Environments, with --threads.")] = 256,
+    counts: Annotated[
+        bool,
+        typer.Option("--counts", help="Count events, calls, compilations and bytes instead, beside the last release."),
+    ] = False,
+    write_counts: Annotated[
+        bool, typer.Option("--write", help="With --counts: make these the counts to hold others against.")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Measure speed beside targets, CartPole, and an environment that does nothing; takes a few minutes.
 
-    The exit status is 0 whether or not targets are met.
+    The exit status is 0 whether or not targets are met. With --counts it is 1 where a count is a tenth worse.
     """
+    if counts or write_counts:
+        _count(write_counts)
+        return
     from gpusched_env.experiments.benchmarks import suite
     from gpusched_env.experiments.benchmarks import threads as by_threads
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
-    counts = _numbers(threads) if threads is not None else []
+    numbers = _numbers(threads) if threads is not None else []
     with writing(("--json", json), ("--docs", docs), overwrite=overwrite) as write:
-        if counts:
-            turns = len(by_threads.SCENARIOS) * len(counts) * rounds
+        if numbers:
+            turns = len(by_threads.SCENARIOS) * len(numbers) * rounds
             with progress_bar(turns, "turn", "the figures") as tell:
                 speeds = by_threads.thread_speeds(
-                    counts, copies, rounds, on_progress=lambda done: tell(done, done / turns)
+                    numbers, copies, rounds, on_progress=lambda done: tell(done, done / turns)
                 )
             data = by_threads.results_dict(speeds, rounds)
             table, page = by_threads.table(data), by_threads.markdown(data)
@@ -199,6 +209,22 @@ def bench(
         output_console().print(table)
         write("--json", data)
         write("--docs", page)
+
+
+def _count(write: bool) -> None:
+    """Show all counts, and keep them or say what is worse."""
+    from gpusched_env.experiments.benchmarks import counts
+    from gpusched_env.experiments.lib.terminal import output_console
+
+    found = counts.count(lambda name, cpu_s: typer.echo(f"{name}: {cpu_s:.1f} s of processor time", err=True))
+    before = counts.known() if counts.FILE.is_file() else {}
+    output_console().print(counts.table(found, before))
+    if write:
+        counts.write(found)
+        typer.echo(f"Written to {counts.FILE}")
+    elif said := counts.worse(found, before):
+        typer.secho("\n".join(said), fg=typer.colors.RED, err=True)
+        raise typer.Exit(1)
 
 
 def _numbers(threads: str) -> list[int]:
