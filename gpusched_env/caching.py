@@ -64,7 +64,7 @@ class KeptFunctions(FunctionCache):
     @property
     def cache_path(self) -> str:
         """The folder that is tried first."""
-        return str(_folders(self._source)[0])
+        return str(places_of(self._source)[0])
 
     def has_place(self) -> bool:
         """Whether there is a folder that a file can be kept in."""
@@ -73,7 +73,7 @@ class KeptFunctions(FunctionCache):
     def is_kept(self) -> bool:
         """Whether there is a file for some types, or no place for one."""
         pattern = f"{self.name}-{self._key}-*.nbc"
-        return any(any(folder.glob(pattern)) for folder in _folders(self._source)) or not self.has_place()
+        return any(any(folder.glob(pattern)) for folder in places_of(self._source)) or not self.has_place()
 
     def is_compiled_elsewhere(self) -> bool:
         """Whether another process holds the lock of this function."""
@@ -109,13 +109,13 @@ class KeptFunctions(FunctionCache):
             return
         key = self._types_key(sig, data.codegen)
         content = as_bytes(data)
-        for folder in _folders(self._source):
+        for folder in places_of(self._source):
             if _hindrance(folder, self._source) is None:
                 with contextlib.suppress(OSError):
                     self._write(self._file(folder, key), _digest(key, content) + content)
                     return
         tried = ", ".join(
-            f"{folder} ({_hindrance(folder, self._source) or 'full'})" for folder in _folders(self._source)
+            f"{folder} ({_hindrance(folder, self._source) or 'full'})" for folder in places_of(self._source)
         )
         _say(
             f"what was compiled cannot be kept, and each process compiles for itself; tried {tried}; "
@@ -136,7 +136,7 @@ class KeptFunctions(FunctionCache):
 
     def _found(self, sig: Any, target_context: Any) -> Any:
         key = self._types_key(sig, target_context.codegen())
-        for folder in _folders(self._source):
+        for folder in places_of(self._source):
             if _distrust(folder, self._source):
                 continue
             with contextlib.suppress(OSError):
@@ -188,7 +188,7 @@ class KeptFunctions(FunctionCache):
 
 def lock_folder(source: Path) -> Path | None:
     """Where functions of ``source`` are kept, and locks are; ``None``: nowhere."""
-    return next((folder for folder in _folders(source) if _hindrance(folder, source) is None), None)
+    return next((folder for folder in places_of(source) if _hindrance(folder, source) is None), None)
 
 
 def _distrust(folder: Path, source: Path) -> str | None:
@@ -226,7 +226,7 @@ def open_to_others(folder: Path) -> Path | None:
     return None
 
 
-def _folders(source: Path) -> list[Path]:
+def places_of(source: Path) -> list[Path]:
     """Where files of functions of ``source`` are looked for; they are kept in the first that can be written."""
     below, at_home = cache_folders(source)
     if config.CACHE_DIR:  # type: ignore[attr-defined]  # numba.config is filled at run time.
