@@ -39,7 +39,7 @@ from gpusched_env.agents.policies.sizes import (
     places,
 )
 from gpusched_env.agents.policy_file import PolicyInfo, Weights, current_columns, read_policy
-from gpusched_env.compiling import cached, called
+from gpusched_env.compiling import called, native
 from gpusched_env.devices.compiled.memory import put_and_get
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch_state import ObservationTables
@@ -108,7 +108,7 @@ def _best(out: Singles, mask: Bools, masked: bool) -> int:
     return best if mask[best] else 0
 
 
-@cached(nogil=True)
+@native()
 def act_batch(
     actor: Actor, active: Bools, tables: ObservationTables, legal: Bools, numbers: Singles, actions: Ints
 ) -> None:
@@ -142,13 +142,13 @@ _workspace = types.NamedTuple((_actor, _slots, float64[::1], _tables, _mask, _ve
 _put, _workspace_at = put_and_get(_workspace)
 
 
-@cached(types.void(int64, _workspace))
+@native(types.void(int64, _workspace))
 def put_workspace(address: int, workspace: Workspace) -> None:
     """Put a workspace at an address, for :class:`~gpusched_env.devices.compiled.memory.Kept`."""
     _put(address, workspace)
 
 
-@cached(int64(int64, _table, _table, _table, _shown))
+@native(int64(int64, _table, _table, _table, _shown))
 def act_on_view(address: int, pending: Floats, running: Floats, tenants: Floats, plan: Floats) -> int:
     """Decide on a View: show, encode, mask and act.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.agents.exported import Actor, ExportedPolicy, act_batch
 from gpusched_env.agents.network import Ints, Singles
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import native
 from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, OVER
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch import EnvBatch
@@ -73,7 +73,7 @@ class PlayCounts(NamedTuple):
     commands: Ints
 
 
-@cached(nogil=True)
+@native()
 def _play(actor: Actor, to_the_end: bool, numbers: Singles, counts: PlayCounts, address: int) -> bool:
     """Whether an environment has to be served, or is in a deadlock; then call again."""
     state = state_at(address)

@@ -16,6 +16,7 @@ except ModuleNotFoundError as error:
     sys.exit(f"error: the command line needs {error.name}: pip install 'gpusched-env[experiments]'")
 
 from gpusched_env.errors import DeadlockError, GpuschedError
+from gpusched_env.experiments.commands.cache import register_cache
 from gpusched_env.experiments.commands.compare import register_compare
 from gpusched_env.experiments.commands.demo import register_demo
 from gpusched_env.experiments.commands.fuzz import register_bench, register_fuzz
@@ -57,6 +58,7 @@ for register in (
     register_calibrate,
     register_interference,
     register_bench,
+    register_cache,
     register_fuzz,
     register_results,
 ):

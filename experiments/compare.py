@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args, overload
 
 from gpusched_env.baselines.registered import split_specs
 from gpusched_env.baselines.registry import honest_names
-from gpusched_env.devices.compiled.building import start_building
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.games.game import game_of
@@ -124,9 +123,6 @@ def compare(
     sources = _sources(schedulers, scenario)
     seeds = checked_seeds(seeds)
     _check_window(window_us, scenario)
-    if device == "compiled":
-        # Meanwhile this process may compile what policies need.
-        start_building()
     for source in sources.values():
         check_scheduler(source, scenario)
     if isinstance(device, str):

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpusched_env.devices.compiled.building import start_building
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import ResultFolder
@@ -38,10 +37,9 @@ BAR: Final = 28
 
 
 def show_example() -> None:
-    """Two jobs on the reference device, which needs no compilation; the compiled one is begun meanwhile."""
-    start_building()
+    """Two jobs that everybody can follow."""
     console = output_console()
-    toy = compare("Toy", ["pass-through", "sjf"], seeds=1, device="reference", workers=1)
+    toy = compare("Toy", ["pass-through", "sjf"], seeds=1, workers=1)
     first, better = (toy.interval(name, "cost").mean for name in toy.schedulers)
     console.print("[bold]A problem to solve by hand[/bold]: a long batch job and a short urgent one arrive together.")
     console.print(whole_gpu_table(toy))
@@ -62,7 +60,7 @@ def show_story(seeds: int, out: Path) -> Comparison:
     console, began = output_console(), time.monotonic()
     stages = Console(stderr=True)
     with ResultFolder(out, overwrite=True) as results:
-        stages.print(f"{SCENARIO}: {len(STORY)} schedulers, {seeds} seeds (the first time, the GPU is compiled before)")
+        stages.print(f"{SCENARIO}: {len(STORY)} schedulers, {seeds} seeds")
         with progress_bar(len(STORY) * seeds) as on_progress:
             comparison = compare(
                 SCENARIO, list(STORY), seeds, record="blocks", on_progress=on_progress, command=command_line()

@@ -37,6 +37,14 @@ from gpusched_env.numba_internals import (
 HASH_BYTES: Final = hashlib.sha256().digest_size
 
 
+class NotKept(Exception):
+    """A function is not kept on disk for some types, and is not to be compiled now."""
+
+    def __init__(self, types: Any) -> None:
+        super().__init__()
+        self.types = types
+
+
 class KeptFunctions(FunctionCache):
     """What is kept of one function, by its arguments' types.
 
@@ -44,28 +52,51 @@ class KeptFunctions(FunctionCache):
         function: to compile.
         name: how the names of its files begin.
         key: of the sources that it is built from; files with others are removed when one is kept.
+        may_compile: whether what is not kept is compiled, when it is asked for.
     """
 
-    def __init__(self, function: Any, name: str, key: str) -> None:
-        self._function, self._name, self._key = function, name, key
+    def __init__(self, function: Any, name: str, key: str, may_compile: Callable[[], bool] = lambda: True) -> None:
+        self.may_compile = may_compile
+        self._function, self.name, self._key = function, name, key
         self._source, self._line = Path(inspect.getfile(function)), function.__code__.co_firstlineno
         self._lock: IO[bytes] | None = None
 
     @property
     def cache_path(self) -> str:
         """The folder that is tried first."""
-        return str(_folders(self._source)[0])
+        return str(places_of(self._source)[0])
+
+    def has_place(self) -> bool:
+        """Whether there is a folder that a file can be kept in."""
+        return lock_folder(self._source) is not None
 
     def is_kept(self) -> bool:
         """Whether there is a file for some types, or no place for one."""
-        pattern = f"{self._name}-{self._key}-*.nbc"
-        folders = _folders(self._source)
-        return any(any(folder.glob(pattern)) for folder in folders) or all(self._hindrance(f) for f in folders)
+        pattern = f"{self.name}-{self._key}-*.nbc"
+        return any(any(folder.glob(pattern)) for folder in places_of(self._source)) or not self.has_place()
+
+    def is_compiled_elsewhere(self) -> bool:
+        """Whether another process holds the lock of this function."""
+        folder = lock_folder(self._source)
+        if LOCKS and folder is not None:
+            try:
+                hold(self._lock_in(folder)).close()
+            except BlockingIOError:
+                return True
+            except OSError:
+                pass
+        return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for arguments of these types; ``None``: it is to be compiled now, by this process."""
+        """What was compiled for arguments of these types; ``None``: it is to be compiled now, by this process.
+
+        Raises:
+            NotKept: nothing is to be compiled now.
+        """
         target_context.refresh()
         found = self._found(sig, target_context)
+        if found is None and not self.may_compile():
+            raise NotKept(sig)
         if found is None:
             self._acquire()
             found = self._found(sig, target_context)
@@ -74,16 +105,18 @@ class KeptFunctions(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if there is room."""
         if holds_addresses(data):
-            warnings.warn(f"{self._name}: addresses are in it, so it cannot be kept", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{self.name}: addresses are in it, so it cannot be kept", RuntimeWarning, stacklevel=2)
             return
         key = self._types_key(sig, data.codegen)
         content = as_bytes(data)
-        for folder in _folders(self._source):
-            if self._hindrance(folder) is None:
+        for folder in places_of(self._source):
+            if _hindrance(folder, self._source) is None:
                 with contextlib.suppress(OSError):
                     self._write(self._file(folder, key), _digest(key, content) + content)
                     return
-        tried = ", ".join(f"{folder} ({self._hindrance(folder) or 'full'})" for folder in _folders(self._source))
+        tried = ", ".join(
+            f"{folder} ({_hindrance(folder, self._source) or 'full'})" for folder in places_of(self._source)
+        )
         _say(
             f"what was compiled cannot be kept, and each process compiles for itself; tried {tried}; "
             "name a folder that only you can write to: NUMBA_CACHE_DIR=..."
@@ -103,8 +136,8 @@ class KeptFunctions(FunctionCache):
 
     def _found(self, sig: Any, target_context: Any) -> Any:
         key = self._types_key(sig, target_context.codegen())
-        for folder in _folders(self._source):
-            if self._distrust(folder):
+        for folder in places_of(self._source):
+            if _distrust(folder, self._source):
                 continue
             with contextlib.suppress(OSError):
                 file = self._file(folder, key)
@@ -121,7 +154,7 @@ class KeptFunctions(FunctionCache):
 
     def _file(self, folder: Path, key: bytes) -> Path:
         version = f"py{sys.version_info.major}{sys.version_info.minor}"
-        return folder / f"{self._name}-{self._key}-{version}.{hashlib.sha256(key).hexdigest()[:16]}.nbc"
+        return folder / f"{self.name}-{self._key}-{version}.{hashlib.sha256(key).hexdigest()[:16]}.nbc"
 
     def _write(self, file: Path, content: bytes) -> None:
         partial = file.with_name(f"{file.name}.tmp.{os.getpid()}")
@@ -131,41 +164,51 @@ class KeptFunctions(FunctionCache):
         except OSError:
             partial.unlink(missing_ok=True)
             raise
-        for path in file.parent.glob(f"{self._name}-*.nb[ci]"):
-            if not path.name.startswith(f"{self._name}-{self._key}-"):
+        for path in file.parent.glob(f"{self.name}-*.nb[ci]"):
+            if not path.name.startswith(f"{self.name}-{self._key}-"):
                 # A process that runs on those compiles anew, at worst.
                 path.unlink(missing_ok=True)
 
     def _acquire(self) -> None:
         """Be the one process that compiles this function; on file systems without locks, one of them."""
-        folder = next((f for f in _folders(self._source) if self._hindrance(f) is None), None)
+        folder = lock_folder(self._source)
         if not LOCKS or folder is None or self._lock is not None:
             return
         with contextlib.suppress(OSError):
-            self._lock = hold(folder / f"{self._name}.lock", _say_waiting)
+            self._lock = hold(self._lock_in(folder), _say_waiting)
+
+    def _lock_in(self, folder: Path) -> Path:
+        return folder / f"{self.name}.lock"
 
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
-    def _distrust(self, folder: Path) -> str | None:
-        """Why nothing is read from a folder, or kept there."""
-        if folder.parent == self._source.parent:
-            return None
-        place = next(path for path in (folder, *folder.parents) if os.path.exists(path))
-        shared = open_to_others(place)
-        return f"others can write to {shared}" if shared else None
 
-    def _hindrance(self, folder: Path) -> str | None:
-        """Why nothing can be kept in a folder, which is made if it is not there."""
-        if distrust := self._distrust(folder):
-            return distrust
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            return error.strerror
-        return None if os.access(folder, os.W_OK | os.X_OK) else "cannot be written"
+def lock_folder(source: Path) -> Path | None:
+    """Where functions of ``source`` are kept, and locks are; ``None``: nowhere."""
+    return next((folder for folder in places_of(source) if _hindrance(folder, source) is None), None)
+
+
+def _distrust(folder: Path, source: Path) -> str | None:
+    """Why nothing is read from a folder, or kept there."""
+    if folder.parent == source.parent:
+        return None
+    place = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+    shared = open_to_others(place)
+    return f"others can write to {shared}" if shared else None
+
+
+def _hindrance(folder: Path, source: Path) -> str | None:
+    """Why nothing can be kept in a folder, which is made if it is not there."""
+    if distrust := _distrust(folder, source):
+        return distrust
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return error.strerror
+    return None if os.access(folder, os.W_OK | os.X_OK) else "cannot be written"
 
 
 def open_to_others(folder: Path) -> Path | None:
@@ -183,7 +226,7 @@ def open_to_others(folder: Path) -> Path | None:
     return None
 
 
-def _folders(source: Path) -> list[Path]:
+def places_of(source: Path) -> list[Path]:
     """Where files of functions of ``source`` are looked for; they are kept in the first that can be written."""
     below, at_home = cache_folders(source)
     if config.CACHE_DIR:  # type: ignore[attr-defined]  # numba.config is filled at run time.

@@ -3,8 +3,9 @@
 * :func:`law` marks arithmetic that plain Python and compiled functions share, :func:`procedure` larger pieces.
 * :func:`inlined` and :func:`called` mark functions that only other compiled functions call: small ones, which become
   part of their callers, and those that are left to the compiler's judgement; :func:`part` those with other options.
-* :func:`cached` and :func:`cached_callback` are for compiled functions that Python calls. The others end up in these,
-  and need no cache of their own.
+* :func:`cached`, :func:`native` and :func:`cached_callback` are for compiled functions that Python calls. The others
+  end up in these, and need no cache of their own. Of what is :func:`cached`, Python runs the text as long as it is not
+  built (:mod:`gpusched_env.building`); what is :func:`native` works on addresses, and is always compiled.
 
 Compiled functions write into arrays that they are given, and neither make nor return any. So Numba's reference counting
 is off: on arrays it takes a tenth to a quarter of a step's time, on the records of the device two thirds. The exception
@@ -23,20 +24,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import math
 import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import numpy as np
 from numba import config, njit
-from numba.extending import register_jitable
 
-from gpusched_env.caching import KeptFunctions
+from gpusched_env.building import OFF, WAIT, Unit, choice, want
+from gpusched_env.caching import KeptFunctions, NotKept
 from gpusched_env.closure import ROOT, closure, modules_of
-from gpusched_env.numba_internals import PartCompiler, WholeCompiler, callback, event, keep_in
+from gpusched_env.numba_internals import PartDispatcher, WholeCompiler, callback, compile_as, event, keep_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,9 +51,10 @@ if CHECK_INDICES:
 BUILD: Final = "checked-" if CHECK_INDICES else ""
 """Prefix of the names under which compiled functions are kept: those that check indices are kept apart."""
 
-_INNER: Final[dict[str, Any]] = {
-    "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler,
-}  # fmt: skip
+AGAIN_S: Final = 2.0
+"""How long Python runs the text of a function before it looks again whether that was compiled."""
+
+_INNER: Final[dict[str, Any]] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def part(**options: Any) -> Callable[[F], F]:
@@ -58,8 +63,8 @@ def part(**options: Any) -> Callable[[F], F]:
 
 
 def _part(options: dict[str, Any], function: F) -> F:
-    compiled: F = njit(**{**_INNER, **options})(function)
-    return compiled
+    compiled: Any = PartDispatcher(function, {**_INNER, **options})
+    return compiled  # type: ignore[no-any-return]
 
 
 def called(function: F) -> F:
@@ -78,7 +83,7 @@ def law(function: F) -> F:
     Both compute the same, bit by bit, as long as Python raises no ``OverflowError``. It gets numbers, sequences of
     numbers (or arrays) and named tuples of numbers, and gives numbers or named tuples.
     """
-    register_jitable(forceinline=True, **_INNER)(function)
+    compile_as(function, inlined(function))
     return function
 
 
@@ -88,18 +93,29 @@ def procedure(function: F) -> F:
     For what both kinds of devices do step by step (:mod:`gpusched_env.workload.host`); the compiler decides whether it
     becomes part of its callers.
     """
-    register_jitable(**_INNER)(function)
+    compile_as(function, called(function))
     return function
 
 
-def cached(signature: Any = None, **options: Any) -> Callable[[F], F]:
-    """Compile a function with Numba's ``njit`` and keep the result on disk.
+def cached(**options: Any) -> Callable[[F], F]:
+    """Compile a function for the types that it is called with, and keep the result on disk.
+
+    As long as that is not there, and is being built elsewhere, Python runs the text; both compute the same, bit by bit.
+
+    Args:
+        options: of ``njit``, without ``cache``.
+    """
+    return functools.partial(_cached, options)
+
+
+def native(signature: Any = None, **options: Any) -> Callable[[F], F]:
+    """Compile a function on addresses, which has no meaning in Python, and keep the result on disk.
 
     Args:
         signature: the only one to compile, at once; none: those that are called.
         options: of ``njit``, without ``cache``.
     """
-    return functools.partial(_njit, signature, {"_nrt": False, "pipeline_class": WholeCompiler, **options})
+    return functools.partial(_native, signature, options)
 
 
 def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -107,11 +123,59 @@ def cached_callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     return functools.partial(_cfunc, signature)
 
 
-def _njit(signature: Any, options: dict[str, Any], function: F) -> F:
-    compiled: Any = njit(**options)(function)
+class _Cached(PartDispatcher):
+    """A function that Python calls, too: compiled, if that is there, and as it stands otherwise."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function, {**_INNER, **options})
+        self.kept = _kept(function, self._may_compile)
+        self.whole = _whole(function, options, self.kept)
+        self._plain_until = 0.0
+
+    def __call__(self, *arguments: Any) -> Any:
+        if time.monotonic() >= self._plain_until:
+            if choice() == OFF:
+                self._plain_until = math.inf
+            else:
+                try:
+                    return self.whole(*arguments)
+                except NotKept as missing:
+                    want(f"{self.py_func.__module__}:{self.py_func.__qualname__}", missing.types)
+                    self._plain_until = time.monotonic() + AGAIN_S
+        return self.py_func(*map(_with_fields, arguments))
+
+    def _may_compile(self) -> bool:
+        """Whether there is no other process that could do it."""
+        is_elsewhere = self.py_func.__module__ != "__main__" and "<locals>" not in self.py_func.__qualname__
+        return choice() == WAIT or not is_elsewhere or not self.kept.has_place()
+
+
+def _with_fields(value: Any) -> Any:
+    """A value of which Python reads and writes the fields of records as compiled functions do: as attributes."""
+    if isinstance(value, np.void):
+        return value.view(np.dtype((np.record, value.dtype)))
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        return value.view(np.recarray)
+    return value
+
+
+def _cached(options: dict[str, Any], function: F) -> F:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # It is told to compile nothing.
         return function
-    _keep(compiled, function)
+    made: Any = _Cached(function, options)
+    return made  # type: ignore[no-any-return]
+
+
+def _whole(function: Callable[..., Any], options: dict[str, Any], kept: KeptFunctions) -> Any:
+    compiled: Any = njit(**{"_nrt": False, "pipeline_class": WholeCompiler, **options})(function)
+    keep_in(compiled, kept, kept.releasing(compiled.compile))
+    return compiled
+
+
+def _native(signature: Any, options: dict[str, Any], function: F) -> F:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba.config is filled at run time.
+        return function
+    compiled = _whole(function, {"nogil": True, **options}, _kept(function))
     if signature is not None:
         compiled.compile(signature)
         compiled.disable_compile()
@@ -119,26 +183,27 @@ def _njit(signature: Any, options: dict[str, Any], function: F) -> F:
     return made
 
 
+def unit(compiled: Any, *kinds: Any) -> Unit:
+    """An :func:`native` for arguments of these types, to be built beforehand."""
+    return Unit(compiled._cache, functools.partial(compiled.compile, kinds))
+
+
+def callback_unit(function: Callable[..., Any], build: Callable[[], object]) -> Unit:
+    """A function that ``build`` compiles with :func:`cached_callback`."""
+    return Unit(_kept(function), build)
+
+
 def _cfunc(signature: Any, function: Callable[..., Any]) -> Any:
     compiled: Any = callback(function, signature)
-    _keep(compiled, function)
+    kept = _kept(function)
+    keep_in(compiled, kept, kept.releasing(compiled.compile))
     compiled.compile()
     return compiled
 
 
-def _keep(compiled: Any, function: Any) -> None:
-    kept = _kept(function)
-    keep_in(compiled, kept, kept.releasing(compiled.compile))
-
-
-def _kept(function: Any) -> KeptFunctions:
+def _kept(function: Any, may_compile: Callable[[], bool] = lambda: True) -> KeptFunctions:
     name = f"{function.__module__.split('.')[-1]}.{BUILD}{function.__qualname__}"
-    return KeptFunctions(function, re.sub("[<>]", "", name), sources_key(function.__module__))
-
-
-def is_kept(function: Any) -> bool:
-    """Whether a function to be compiled was kept on disk before, as its sources are now, or none can be kept."""
-    return _kept(function).is_kept()
+    return KeptFunctions(function, re.sub("[<>]", "", name), sources_key(function.__module__), may_compile)
 
 
 @functools.cache

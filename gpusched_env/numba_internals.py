@@ -7,8 +7,8 @@ which versions that was done: others are refused at import.
 The larger part is how compiled functions that call many others are optimised once, as a whole. Numba by itself
 optimises every function together with all that it calls and makes machine code of it, then does the same again for each
 of its callers, up to the one that Python calls. In a program of hundreds of small functions most of the time goes into
-code that nobody runs. Here a function that only compiled functions call stops at LLVM's intermediate code
-(:class:`PartCompiler`). The one that Python calls links the parts, each once, and optimises and translates them
+code that nobody runs. Here a function that compiled functions call stops at LLVM's intermediate code
+(:class:`PartDispatcher`). The one that Python calls links the parts, each once, and optimises and translates them
 together (:class:`WholeCompiler`).
 """
 
@@ -50,10 +50,11 @@ from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
-from numba.core.registry import cpu_target
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import NativeLowering
+from numba.core.typing.templates import make_concrete_template
 from numba.misc.appdirs import AppDirs
 from numba.np.arrayobj import make_array, populate_array
 
@@ -62,6 +63,10 @@ class PartLibrary(JITCodeLibrary):
     """The code of one function that others call, without that of what it calls itself."""
 
     _with_callees: Any = None
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Not yet: the whole is optimised with all that its parts say to each other."""
+        ll_module.data_layout = self._codegen._data_layout
 
     def finalize(self) -> None:
         """Nothing may be added any more; there is nothing to optimise yet."""
@@ -95,7 +100,9 @@ class WholeLibrary(JITCodeLibrary):
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage.name == "linkonce_odr":
                 function.linkage = "internal"
-        super()._optimize_final_module()
+        # Numba's first round is for reference counting, of which there is none to speak of.
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
 
 
 class _Linked:
@@ -199,6 +206,61 @@ class PartCompiler(_OwnLibrary):
         ]
         manager.finalize()
         return [manager]
+
+
+class PartDispatcher(CPUDispatcher):
+    """A function that compiled functions call; Python runs its text.
+
+    It is compiled once for arguments that differ only in the width of integers, or in being known beforehand.
+    """
+
+    _compiler: Any
+    overloads: Any
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        """``options``: of ``njit``."""
+        target = {"nopython": True, "boundscheck": None, **options}
+        super().__init__(function, {}, target, PartCompiler)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """How a compiled caller calls it, for which it is compiled now, unless it was before."""
+        signature, args = self._compiler.fold_argument_types(args, kws)
+        args = tuple(map(_widened, args))
+        if args not in self.overloads:
+            # Without what Numba's own does besides: its locks are held, its timers are as many as there are callers.
+            self.add_overload(self._compiler.compile(args, None))
+        name = self.py_func.__name__
+        template = make_concrete_template(name, key=name, signatures=[self.overloads[args].signature])
+        return template, signature, args, {}
+
+
+def _widened(kind: Any) -> Any:
+    kind = types.unliteral(kind)
+    if kind in types.signed_domain:
+        return types.int64
+    if isinstance(kind, types.UniTuple):
+        return types.UniTuple(_widened(kind.dtype), kind.count)
+    if isinstance(kind, types.Tuple):
+        return types.Tuple([_widened(each) for each in kind])
+    return kind
+
+
+def compile_as(function: Callable[..., Any], other: Any) -> None:
+    """Compile calls of a function of Python as calls of another, wherever compiled functions name it.
+
+    Args:
+        other: a part, or what compiled functions can call besides.
+    """
+    _HELD.append(other)
+    context = cpu_target.typing_context
+    context.insert_global(function, context.resolve_value_type(other))
+
+
+_HELD: Final[list[Any]] = []
+"""Numba holds dispatchers weakly."""
 
 
 # ------------------------------------------------------------------------------------------ what is kept on disk

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import gpusched_env
+from gpusched_env.building import is_built
 from gpusched_env.closure import ROOT as ROOT_OF_PACKAGE
 from gpusched_env.closure import closure, modules_of
-from gpusched_env.compiling import is_kept, sources_key
+from gpusched_env.compiling import callback_unit, sources_key
 from gpusched_env.devices.compiled.entry import UNITS, compile_units
 
 PROBE = """
@@ -27,7 +28,7 @@ def probe(demand):
 """
 ASK_PROBE = """
 from gpusched_env.envs.probe import probe
-print(probe(2.0), sum(probe.stats.cache_hits.values()))
+print(probe(2.0), sum(probe.whole.stats.cache_hits.values()))
 """
 ASK_REFERENCE = """
 from gpusched_env import build_problem, load_scenario, make_device
@@ -116,7 +117,7 @@ def test_there_is_no_other_cache() -> None:
 
 def test_what_is_compiled_imports_nothing_late() -> None:
     """A key is made of what modules import at once: an edit to what a function imports later would not be seen."""
-    marks = re.compile(r"^ *@(law|procedure|part|called|inlined|cached|cached_callback|njit|register_jitable)\b", re.M)
+    marks = re.compile(r"^ *@(law|procedure|part|called|inlined|cached|native|njit)\b", re.M)
     late = re.compile(r"^[ \t]+(from|import) +gpusched_env", re.M)
     package = Path(gpusched_env.__file__).parent
     folders = [package, *(package / name for name in ("agents", "baselines", "experiments"))]
@@ -138,7 +139,7 @@ def test_keys_follow_the_imports() -> None:
 def test_what_was_compiled_is_known_as_kept() -> None:
     """Also in the process that compiled it: nobody starts another one for nothing."""
     compile_units()
-    assert all(is_kept(unit) for unit in UNITS.values())
+    assert is_built(UNITS)
 
 
 def never_compiled() -> int:
@@ -146,4 +147,4 @@ def never_compiled() -> int:
 
 
 def test_what_was_never_compiled_is_not_kept() -> None:
-    assert not is_kept(never_compiled)
+    assert not is_built([callback_unit(never_compiled, never_compiled)])

@@ -88,10 +88,18 @@ def test_a_part_stays_the_same_for_a_second_caller() -> None:
     assert [*shared.overloads.values()] == compiled, "compiled once more"  # type: ignore[attr-defined]
 
 
-def test_python_cannot_call_a_part() -> None:
-    """It has no machine code of its own: an error, not a crash."""
-    with pytest.raises(KeyError, match="compiled functions only"):
-        shared(1.0)
+def test_python_runs_the_text_of_a_part() -> None:
+    assert total(NUMBERS) == EXPECTED
+
+
+def test_a_part_is_compiled_once_for_integers_of_all_widths() -> None:
+    @called
+    def next_one(number: Any) -> Any:
+        return number + 1
+
+    whole = njit(pipeline_class=WholeCompiler)(lambda n, m: next_one(n) + next_one(m) + next_one(1))
+    assert whole(np.int32(2), np.int64(3)) == 9
+    assert len(next_one.overloads) == 1  # type: ignore[attr-defined]
 
 
 PACKAGE = Path(gpusched_env.__file__).parent

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from gpusched_env.devices.either import await_compiled
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.benchmarks.environments import (
     Kind,
@@ -106,6 +107,7 @@ class GameBenchmarks:
 
 def measure(sizes: BenchmarkSizes, on_progress: Callable[[int, float], None] = lambda done, share: None) -> Timings:
     """Measure everything; ``on_progress`` is told how many groups of measurements are done, and their share."""
+    await_compiled()
     groups = [_environments, _scaling, _mechanisms, _games, _policies]
     if importlib.util.find_spec("sb3_contrib") is not None:
         groups += [_wrapped, _learning]

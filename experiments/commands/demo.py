@@ -23,7 +23,7 @@ def demo_command(
 ) -> None:
     """Eight schedulers on one GPU, what is seen of them in a sentence each, and a report.
 
-    Shows a problem that can be solved by hand first, on the readable device, while the fast one is compiled.
+    Shows a problem that can be solved by hand first.
     """
     from gpusched_env.experiments.demo import show_example, show_story
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from gpusched_env.devices.either import await_compiled
 from gpusched_env.errors import GpuschedError
 from gpusched_env.experiments.fuzz.case import KernelCounterexample
 from gpusched_env.experiments.fuzz.draw import draw_case
@@ -50,7 +51,14 @@ class Fuzzing:
         return device_from(source, self.shipped)
 
 
-KERNELS: Final = Fuzzing(new_device, draw_case, play, Shrinker, KernelCounterexample)
+def built_device(source: DeviceSource) -> Any:
+    """A device of which no other takes the place: the compiled one is waited for."""
+    if source == "compiled":
+        await_compiled()
+    return new_device(source)
+
+
+KERNELS: Final = Fuzzing(built_device, draw_case, play, Shrinker, KernelCounterexample)
 
 
 @dataclass

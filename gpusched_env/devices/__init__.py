@@ -18,7 +18,8 @@ def make_device(name: str) -> Device:
     """A new device.
 
     Args:
-        name: ``compiled`` or ``reference``; ``cuda`` is the GPU of this machine.
+        name: ``compiled`` or ``reference``; ``cuda`` is the GPU of this machine. As long as the compiled one is being
+            built (:mod:`gpusched_env.building`), one that begins on the reference device.
 
     Raises:
         InputError: no such device; for ``cuda``, there is no GPU, or CuPy is not installed.
@@ -33,7 +34,7 @@ def make_device(name: str) -> Device:
 
         return ReferenceDevice()
     if name == "compiled":
-        from gpusched_env.devices.compiled.device import CompiledDevice
+        from gpusched_env.devices.either import EitherDevice, compiled_device, is_compiled_ready
 
-        return CompiledDevice()
+        return compiled_device() if is_compiled_ready() else EitherDevice()
     raise InputError(f"unknown device {name!r}; {did_you_mean(name, (*_SIMULATED, _REAL))}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.building import build_of
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled import layout as compiled
 from gpusched_env.devices.compiled.arena import Arena, Saved
@@ -17,6 +18,7 @@ from gpusched_env.devices.compiled.entry import compile_units
 from gpusched_env.devices.compiled.memory import Kept
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.batch_state import NO_ACTION, BatchState, StepScratch, put_state, shared
+from gpusched_env.envs.drivers import UNITS
 from gpusched_env.envs.extra_tables import CORE_TABLE as CORES
 from gpusched_env.envs.extra_tables import KNOB_TABLE as KNOBS
 from gpusched_env.envs.observations import NamedTables, Observation
@@ -41,13 +43,27 @@ class EnvBatch:
     The arrays are live: a step overwrites them. Their first axis is the environment.
     """
 
-    def __init__(self, count: int, layout_: ActionLayout, *, wait_us: float, threads: int = 1) -> None:
-        """``threads``: how many run a step together; see :class:`~gpusched_env.envs.team.Team`."""
+    def __init__(
+        self,
+        count: int,
+        layout_: ActionLayout,
+        *,
+        wait_us: float,
+        threads: int = 1,
+        entry: threading.RLock | None = None,
+    ) -> None:
+        """Waits until the compiled code of environments is built.
+
+        Args:
+            threads: how many run a step together; see :class:`~gpusched_env.envs.team.Team`.
+            entry: lock of what stands before the batch; none: a new one.
+        """
+        build_of(*UNITS).wait()
         self.count = count
         self.wait_us = wait_us
         self.devices = [CompiledDevice() for _ in range(count)]
         """The devices behind the environments, for views, timelines and snapshots."""
-        self.entry = threading.RLock()
+        self.entry = entry if entry is not None else threading.RLock()
         """Lock of all devices and of the environment in front of them."""
         for device in self.devices:
             device.arena.entry = self.entry
@@ -178,8 +194,8 @@ class EnvBatch:
 class BatchDriver:
     """A :class:`~gpusched_env.envs.drivers.Driver`: a batch of one environment."""
 
-    def __init__(self, layout: ActionLayout, wait_us: float) -> None:
-        self._batch = EnvBatch(1, layout, wait_us=wait_us)
+    def __init__(self, layout: ActionLayout, wait_us: float, entry: threading.RLock | None = None) -> None:
+        self._batch = EnvBatch(1, layout, wait_us=wait_us, entry=entry)
         self.device: Device = self._batch.devices[0]
         self.entry = self._batch.entry
         self.mask = self._batch.masks[0]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import typeof
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import native
 from gpusched_env.devices.compiled.layout import OVER
 from gpusched_env.devices.compiled.memory import LINE, lines, put_and_get
 from gpusched_env.envs.actions import ActionLayout
@@ -254,11 +254,12 @@ class BatchState(NamedTuple):
 
 
 _EXAMPLE = BatchState.zeros(1, ActionLayout(slots=1, running_slots=1, stream_priorities=(0,)), drive_at=0, wait_us=1.0)
-_put, state_at = put_and_get(typeof(_EXAMPLE))
+STATE: Final = typeof(_EXAMPLE)
+_put, state_at = put_and_get(STATE)
 """``state_at``, in compiled code: the state at an address."""
 
 
-@cached()
+@native()
 def put_state(address: int, state: BatchState) -> None:
     """Put a state at an address, for :class:`~gpusched_env.devices.compiled.memory.Kept`."""
     _put(address, state)

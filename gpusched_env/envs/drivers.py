@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.building import build_of
 from gpusched_env.devices import make_device
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.observations import Observation, ObservationEncoder, ShownLaunches
@@ -24,6 +23,9 @@ from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
+
+if TYPE_CHECKING:
+    from gpusched_env.envs.state import EpisodeProgress
 
 
 class Driver(Protocol):
@@ -184,23 +186,65 @@ class DeviceDriver:
         return Point(problem, now, shown, mask, deciding=view is not None, illegal=illegal)
 
 
-def driver_maker(
-    device: str | Device, layout: ActionLayout, encoder: ObservationEncoder, wait_us: float
-) -> Callable[[], Driver]:
-    """What makes drivers of an environment, each with a device of its own, unless that is given as such.
+UNITS = ("gpusched_env.devices.compiled.entry:UNITS", "gpusched_env.envs.stepping:UNITS")
+"""Where the compiled code of an environment stands."""
 
-    Raises:
-        InputError: it is no device; when it is called.
+
+class Drivers:
+    """Makes drivers of an environment, each with a device of its own, unless that is given as such.
+
+    The compiled device is driven in compiled code. As long as that is not there, the reference device plays the same.
     """
-    if device == "compiled":
+
+    def __init__(self, device: str | Device, layout: ActionLayout, encoder: ObservationEncoder, wait_us: float) -> None:
+        self._device = device
+        self._layout = layout
+        self._encoder = encoder
+        self._wait_us = wait_us
+
+    def __call__(self) -> Driver:
+        """A new one.
+
+        Raises:
+            InputError: there is no such device.
+        """
+        if self._device == "compiled":
+            return self._compiled(None) if build_of(*UNITS).is_ready() else self._through_views("reference")
+        return self._through_views(self._device)
+
+    def fastest(self, driver: Driver, so_far: EpisodeProgress | None, record: Detail) -> Driver:
+        """What goes on in place of ``driver``: a compiled one as soon as it is there, which plays the episode again.
+
+        Args:
+            so_far: the present episode; ``None``: another one begins.
+            record: what is recorded of it.
+        """
+        if self._device != "compiled" or not isinstance(driver, DeviceDriver) or not build_of(*UNITS).is_ready():
+            return driver
+        faster = self._compiled(driver.entry)
+        if so_far is not None:
+            faster.reset(so_far.problem, so_far.seed, record)
+            for action in so_far.actions:
+                faster.step(action)
+            if faster.time_us != driver.time_us:
+                # Somebody has driven the device past the environment.
+                self._device = "reference"
+                return driver
+        return faster
+
+    def for_state(self, driver: Driver, state: Any) -> Driver:
+        """What plays on from what a driver has saved: ``driver``, or one like that."""
+        if self._device != "compiled" or isinstance(state[0], Point) == isinstance(driver, DeviceDriver):
+            return driver
+        return self._compiled(driver.entry) if isinstance(driver, DeviceDriver) else self._through_views("reference")
+
+    def _compiled(self, entry: threading.RLock | None) -> Driver:
         # The other devices need nothing of this one.
         from gpusched_env.envs.batch import BatchDriver
 
-        return functools.partial(BatchDriver, layout, wait_us)
+        return BatchDriver(self._layout, self._wait_us, entry)
 
-    def make() -> Driver:
+    def _through_views(self, device: str | Device) -> Driver:
         behind = make_device(device) if isinstance(device, str) else device
         check_device(behind)
-        return DeviceDriver(behind, encoder, layout, wait_us)
-
-    return make
+        return DeviceDriver(behind, self._encoder, self._layout, self._wait_us)

@@ -11,7 +11,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from gpusched_env.devices import device_names
-from gpusched_env.envs.drivers import Driver, driver_maker
+from gpusched_env.envs.drivers import Driver, Drivers
 from gpusched_env.envs.observations import RUNNING_SLOTS, Observation, ObservationEncoder
 from gpusched_env.envs.render import Renderer, RenderMode, detail_of
 from gpusched_env.envs.setup import check_record, check_wait, episode_scenario, lay_out, offered
@@ -135,7 +135,8 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
 
     ### Arguments
     - `scenario`: name of a shipped scenario, path of a YAML file, or a `Scenario`.
-    - `device`: name of a device, or a device object.
+    - `device`: name of a device, or a device object. Until `compiled`, the default, is built, `reference` plays the
+      same; then the compiled one takes over. `GPUSCHED_COMPILE=wait` waits for it.
     - `render_mode`: `human`, `rgb_array` or `ansi`.
     - `slots`: tenant rows of observations and actions, at least the number of tenants (the default). A policy
       with more slots can face more tenants later.
@@ -195,14 +196,14 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         self.render_mode = render_mode
         self.wait_us = check_wait(wait_us)
         self.problem = build_problem(self.scenario)
-        make = driver_maker(device, self.layout, self.encoder, self.wait_us)
-        self._driver: Driver = make()
+        self._drivers = Drivers(device, self.layout, self.encoder, self.wait_us)
+        self._driver: Driver = self._drivers()
         self.entry = self._driver.entry
         self._renderer = Renderer(render_mode) if render_mode is not None else None
         self._record: Detail = record if record is not None else detail_of(render_mode)
         self._replay: EpisodeReplay | None = None
         if record is None and render_mode is not None and device in device_names():
-            self._replay, self._record = EpisodeReplay(make, self._record), "jobs"
+            self._replay, self._record = EpisodeReplay(self._drivers, self._record), "jobs"
         self._run: EpisodeProgress | None = None
         self._began = 0.0
 
@@ -230,7 +231,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
             problem = build_problem(episode_scenario(self.scenario, options, self.layout))
         seed = self._draw_seed(seed)
         self._began = time.perf_counter()
-        driver = self._driver
+        driver = self._driver = self._drivers.fastest(self._driver, None, self._record)
         driver.reset(problem, seed, self._record)
         self._run = EpisodeProgress(problem, seed, driver.time_us, driver.time_us)
         if self.render_mode == "human":
@@ -256,7 +257,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
         if run is None or run.over:
             raise ResetNeeded("call reset() first: the episode has not begun or is over")
         action = action_number(action, self.layout.n)
-        driver = self._driver
+        driver = self._driver = self._drivers.fastest(self._driver, run, self._record)
         if driver.deciding:
             driver.step(action)
             run.actions.append(action)
@@ -343,6 +344,7 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
             InputError: the state is of an environment with other actions, rows or another device.
         """
         check_state(state, EnvState, self.layout)
+        self._driver = self._drivers.for_state(self._driver, state.driver)
         self._driver.restore(state.driver)
         self.np_random.bit_generator.state = state.rng
         self._run = state.run.copy()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpusched_env.compiling import cached, called, inlined
+from numba import types
+
+from gpusched_env.compiling import called, inlined, native, unit
 from gpusched_env.devices.compiled.access import clients, env_at, given, problem
 from gpusched_env.devices.compiled.interval import StandingDecision, put_next_command, set_decision
 from gpusched_env.devices.compiled.intrinsics import call
@@ -17,7 +19,7 @@ from gpusched_env.devices.compiled.listing import show_pending, show_pending_at,
 from gpusched_env.devices.compiled.views import occupancy
 from gpusched_env.devices.rules.meter import energy_j, jobs_us, makespan_us
 from gpusched_env.devices.rules.rows import fill_tenants, list_jobs
-from gpusched_env.envs.batch_state import state_at
+from gpusched_env.envs.batch_state import STATE, put_state, state_at
 from gpusched_env.envs.encoding import encode
 from gpusched_env.envs.extra_columns import encode_forms, encode_gains, encode_plan
 from gpusched_env.envs.extra_tables import encode_cores, encode_knobs
@@ -42,7 +44,7 @@ OTHERS_BY_PLAN: Final = BY_PLAN.others
 OTHERS_FREELY: Final = UNRESTRICTED.others
 
 
-@cached(nogil=True)
+@native()
 def step_range(first, last, fresh, address):
     """Carry out the actions of environments ``first`` to ``last - 1`` and run each to its next decision.
 
@@ -248,3 +250,10 @@ def cost(w, sums, tenant_rates, reward_weights, terms, over):
         sums, energy_j(w), makespan_us(w), all_throttled_us(w), w.now_ps / PS_PER_US, over, tenant_rates,
         reward_weights, terms,
     )  # fmt: skip
+
+
+UNITS: Final = (
+    unit(step_range, types.int64, types.int64, types.boolean, types.int64),
+    unit(put_state, types.int64, STATE),
+)
+"""What an environment needs before its first decision, besides a device."""

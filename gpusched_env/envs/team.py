@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached, called
+from gpusched_env.compiling import called, native
 from gpusched_env.devices.compiled.intrinsics import (
     atomic_add,
     atomic_load,
@@ -64,7 +64,7 @@ PIECES, LARGEST_PIECE = 8, 8
 wait for at the end."""
 
 
-@cached()
+@native()
 def prepare(memory, bounds):
     """Make a team's memory, all zero, ready; shares begin and end at ``bounds`` (int64, one more than threads)."""
     at = memory.ctypes.data
@@ -77,7 +77,7 @@ def prepare(memory, bounds):
         atomic_store(at + SHARES + member * LINE + SHARE_SIZE, bounds[member + 1] - bounds[member])
 
 
-@cached(nogil=True)
+@native()
 def dismiss(memory):
     """Tell a team's threads to end."""
     at = memory.ctypes.data
@@ -85,14 +85,14 @@ def dismiss(memory):
     _call_all(at)
 
 
-@cached(nogil=True)
+@native()
 def pause_times(pauses):
     """Do nothing for so many pauses, to find out how long one takes."""
     for _ in range(pauses):
         pause()
 
 
-@cached(nogil=True)
+@native()
 def take_part(memory, member, members, spins, fresh, targets, address):
     """What a thread of a team does.
 

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import native
 from gpusched_env.devices.compiled.layout import DECIDE
 from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.single import episode_summary
@@ -91,7 +91,7 @@ class Generators:
         self.seeds = [*seeds]
 
 
-@cached(nogil=True)
+@native()
 def count_actions(actions, reasons, masks, over, restartable, decisions, illegal, kept):
     """Count the actions of a step before they are carried out, if all of them can be.
 
@@ -124,7 +124,7 @@ def count_actions(actions, reasons, masks, over, restartable, decisions, illegal
     return wrong, ended, True
 
 
-@cached(nogil=True)
+@native()
 def count_results(reasons, costs, charged, over, rewards, ended):
     """Count what a step has led to.
 
@@ -148,7 +148,7 @@ def count_results(reasons, costs, charged, over, rewards, ended):
     return number
 
 
-@cached(nogil=True)
+@native()
 def copy_infos(masks, times_us, illegal, rows, out_masks, out_times_us, out_elapsed_us, out_illegal):
     """Copy what infos say of the environments ``rows`` (bool ``(n,)``); zeros for the others.
 

@@ -6,16 +6,15 @@ code.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 
 from gpusched_env.compiling import inlined
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.memory import columns, places, records
+from gpusched_env.numba_internals import compile_as
 from gpusched_env.scheduling.legality import COMMAND_RECORD
 
 env_at = records(layout.ENV, "env")
@@ -242,18 +241,12 @@ def on_records(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
     """Compile calls of an access function of an interpreter that both devices share as calls of the decorated one."""
 
     def decorate(implementation: Callable[..., Any]) -> Callable[..., Any]:
-        def chosen(*types: Any) -> Any:
-            return implementation
-
-        # Numba compares the names of arguments.
-        chosen.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]
-        options: Any = {"_nrt": False, "forceinline": True}
-        overload(function, jit_options=options)(chosen)
+        read_by(function, inlined(implementation))
         return implementation
 
     return decorate
 
 
-def read_by(function: Callable[..., Any], access: Callable[..., Any]) -> None:
+def read_by(function: Callable[..., Any], access: Any) -> None:
     """Compile calls of an access function of an interpreter as calls of a compiled one with the same arguments."""
-    on_records(function)(lambda *arguments: access(*arguments))
+    compile_as(function, access)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import native
 from gpusched_env.devices.compiled.access import env_at, given
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.interval import NO_KNOBS, StandingDecision, put_next_command
@@ -59,7 +59,7 @@ def first_decision(stream_priorities: tuple[int, ...], tenants: int) -> Standing
     )
 
 
-@cached(nogil=True)
+@native()
 def launch_until(address, drive_at, standing, outlook, lookahead, scratch, until_ps, counts):
     """Launch by the decision that stands, until a time, the end, or until the environment has to be served.
 

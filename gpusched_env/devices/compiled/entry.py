@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from typing import Final
 
 from numba import types
 
-from gpusched_env.compiling import cached, cached_callback, inlined, notice_compilation
+from gpusched_env.building import build_of
+from gpusched_env.compiling import cached_callback, callback_unit, inlined, native, notice_compilation, unit
 from gpusched_env.devices.compiled.access import contexts, env_at, flight_of, given, launches, outbox, problem
-from gpusched_env.devices.compiled.building import ELSEWHERE, await_building, start_building
 from gpusched_env.devices.compiled.commands import carry_out
 from gpusched_env.devices.compiled.context import bring_to_present
 from gpusched_env.devices.compiled.dispatch import hand_out
@@ -52,32 +53,33 @@ def _drive(address, running):
     return run(w) if running else OVER
 
 
-UNITS = {"settle": _settle, "end": _end, "dispatch": _dispatch, "drive": _drive}
+LARGE: Final = {"drive": _drive, "settle": _settle, "end": _end, "dispatch": _dispatch}
+"""Parts of the device that are large, or used at many places, and compiled on their own."""
 
 
 @functools.cache
 def compile_units() -> dict[str, int]:
-    """The addresses of compiled functions, which :data:`.intrinsics.call` takes, by name.
+    """The addresses of compiled functions, which :data:`.intrinsics.call` takes, by name; waits until they are built.
 
-    Parts of the device that are large, or used at many places, are compiled on their own. ``settle``, ``end``,
-    ``dispatch``: :func:`.context.bring_to_present`, :func:`.ends.end_all`, :func:`.dispatch.hand_out` for the
-    address of an environment and the number of a context. ``drive``: carry out the command that an environment
-    was given, then run it if the second argument is 1; gives why the event loop stopped (:data:`.layout.OVER`
-    ...).
+    ``settle``, ``end``, ``dispatch``: :func:`.context.bring_to_present`, :func:`.ends.end_all`,
+    :func:`.dispatch.hand_out` for the address of an environment and the number of a context. ``drive``: carry out the
+    command that an environment was given, then run it if the second argument is 1; gives why the event loop stopped
+    (:data:`.layout.OVER` ...).
+
+    Raises:
+        InputError: nothing compiled is to be used, as ``GPUSCHED_COMPILE`` says.
     """
+    build_of(DEVICE).wait()
     with notice_compilation("the simulated GPU"):
-        start_building()
-        here = {name: compile_unit(name) for name in UNITS if name not in ELSEWHERE}
-        await_building()
-        return here | {name: compile_unit(name) for name in ELSEWHERE}
+        return {name: compile_unit(name) for name in LARGE}
 
 
 def compile_unit(name: str) -> int:
-    """The address of one of :data:`UNITS`, compiled now unless it was before."""
-    return int(cached_callback(types.int64(types.int64, types.int64))(UNITS[name]).address)
+    """The address of one of :data:`LARGE`, compiled now unless it was before."""
+    return int(cached_callback(types.int64(types.int64, types.int64))(LARGE[name]).address)
 
 
-@cached(nogil=True)
+@native()
 def begin_hosts(address, words, scratch):
     """Set the random numbers and the first timers of an environment that was reset.
 
@@ -91,19 +93,19 @@ def begin_hosts(address, words, scratch):
     begin_cores(w)
 
 
-@cached(nogil=True)
+@native()
 def tenant_comes(address, tenant, jobs):
     """:func:`gpusched_env.workload.host.start_closed_loop` in an environment."""
     return start_closed_loop(env_at(address, 0), tenant, jobs)
 
 
-@cached(nogil=True)
+@native()
 def tenant_goes(address, tenant):
     """:func:`gpusched_env.workload.host.stop_closed_loop` in an environment."""
     return stop_closed_loop(env_at(address, 0), tenant)
 
 
-@cached(nogil=True)
+@native()
 def drive(address, function, running):
     """Call ``drive`` of :func:`compile_units`, at ``function``.
 
@@ -113,7 +115,7 @@ def drive(address, function, running):
     return call(function, address, running)
 
 
-@cached(nogil=True)
+@native()
 def report(address, function, reports, first, now_ps):
     """Let happen what a GPU outside reports and what is due up to the present, in order of time.
 
@@ -166,7 +168,7 @@ def is_behind_another_queue(w, launch):
     return before.stream != launch.stream or before.priority != launch.priority
 
 
-@cached(nogil=True)
+@native()
 def empty_outbox(address, out):
     """Fill the table of launches for a GPU outside, in order: slot, id, operation, stream, priority, first SM and how
     many, 1 if it may have to wait for launches of other queues, blocks that it has left (-1: all), and 1 if it is
@@ -189,33 +191,33 @@ def empty_outbox(address, out):
     w.sent = 0
 
 
-@cached(nogil=True)
+@native()
 def look_pending(address, out):
     """Fill the table of pending launches of an environment, for which there is room; gives their number."""
     w = env_at(address, 0)
     return list_pending(w, problem(w).lookahead, out)
 
 
-@cached(nogil=True)
+@native()
 def look_dependencies(address, out):
     """Fill the table of what pending launches wait for, as far as there is room; gives the number of pairs."""
     w = env_at(address, 0)
     return list_dependencies(w, problem(w).lookahead, out)
 
 
-@cached(nogil=True)
+@native()
 def look_running(address, out):
     """Fill the table of launched kernels and graphs, as far as there is room; gives their number."""
     return list_running(env_at(address, 0), out)
 
 
-@cached(nogil=True)
+@native()
 def look_jobs(address, out):
     """Fill the table of jobs in the system, as far as there is room; gives their number."""
     return list_jobs(env_at(address, 0), out)
 
 
-@cached(nogil=True)
+@native()
 def look_cores(address, out):
     """Fill the table of the CPU's cores, for which there is room; gives their number."""
     w = env_at(address, 0)
@@ -223,7 +225,7 @@ def look_cores(address, out):
     return problem(w).cores
 
 
-@cached(nogil=True)
+@native()
 def look_tenants(address, out):
     """Fill the table of tenants, for which there is room; gives their number."""
     w = env_at(address, 0)
@@ -231,7 +233,24 @@ def look_tenants(address, out):
     return problem(w).tenants
 
 
-@cached(nogil=True)
+@native()
 def look_occupancy(address):
     """Resident threads over the GPU's maximum."""
     return occupancy(env_at(address, 0))
+
+
+_TABLE: Final = types.float64[:, ::1]
+_WORDS: Final = types.uint64[::1]
+DEVICE: Final = f"{__name__}:UNITS"
+"""Where :data:`UNITS` stands, for :func:`gpusched_env.building.build_of`."""
+UNITS: Final = (
+    *(callback_unit(function, functools.partial(compile_unit, name)) for name, function in LARGE.items()),
+    unit(begin_hosts, types.int64, _WORDS, _WORDS),
+    unit(drive, types.int64, types.int64, types.boolean),
+    unit(look_pending, types.int64, _TABLE),
+    unit(look_running, types.int64, _TABLE),
+    unit(look_tenants, types.int64, _TABLE),
+    unit(look_jobs, types.int64, _TABLE),
+    unit(look_occupancy, types.int64),
+)
+"""What a device needs before its first decision, the largest first."""

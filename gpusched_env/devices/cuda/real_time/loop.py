@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from gpusched_env.compiling import cached, called
+from gpusched_env.compiling import called, native
 from gpusched_env.devices.compiled.access import clients, edges, env_at, given, launches, ops, outbox, problem
 from gpusched_env.devices.compiled.entry import report
 from gpusched_env.devices.compiled.interval import put_next_command, set_decision
@@ -170,7 +170,7 @@ LISTEN_PS: Final = 500_000_000_000
 """How often Python hears of interrupts: half a second."""
 
 
-@cached(nogil=True)
+@native()
 def drive(address, drive_at, gpu, mail, seen, standing, outlook, lookahead, scratch):
     """Drive the GPU by the decision that stands, and ask for the next when its interval is over.
 
@@ -279,7 +279,7 @@ def host_ps(gpu):
     return since_ns * PS_PER_NS
 
 
-@cached(nogil=True)
+@native()
 def note_own_command(gpu):
     """A command that Python gave was carried out."""
     note_command(gpu, BY_PYTHON)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from gpusched_env.agents.policy_file import GamePolicyInfo
 from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.agents.training.folder import policy_file
-from gpusched_env.compiling import cached, procedure
+from gpusched_env.compiling import native, procedure
 from gpusched_env.errors import DeadlockError
 from gpusched_env.games.child_launches.device import SERIALISE, SPAWN, Decision, LaunchKnowledge, RequestView
 from gpusched_env.games.child_launches.devices.compiled.device import ASKS, DONE, decide_and_run_on, run_on
@@ -167,7 +167,7 @@ CUTOFF_FACTOR: Final = 20.0
 BROKEN_OFF: Final = -1
 
 
-@cached(nogil=True)
+@native()
 def play_to_end(state: Any, costs: EncodedMachine, weights: Singles, columns: Singles, limit_ps: int) -> int:
     """Play from the beginning of an application to its end, a deadlock or a time; gives the status of the loop."""
     status = run_on(state)

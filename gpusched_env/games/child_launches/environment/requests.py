@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached, procedure
+from gpusched_env.compiling import native, procedure
 from gpusched_env.envs.features import FLAG, RATIO, SHARE, Feature
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.child_launches.device import SERIALISE, SPAWN, LaunchDevice, RequestView
@@ -228,7 +228,7 @@ def encode(request: Any, seen: Any, costs: EncodedMachine, out: Singles) -> None
     out[LaunchFeature.ADVANTAGE] = min(max(advantage(request, seen, costs) / WORST, -1.0), 1.0)
 
 
-@cached()
+@native()
 def step(state, spawn, costs, out):
     """Answer the present request and go on to the next one, whose columns are written; gives the loop's status."""
     status = decide_and_run_on(state, spawn)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import native
 from gpusched_env.games.child_launches.workload.launches import (
     BlockShape,
     Counts,
@@ -47,7 +47,7 @@ def escape_iterations(points: NDArray[np.complexfloating], limit: int) -> Counts
     return counts.reshape(points.shape)
 
 
-@cached(error_model="numpy", _nrt=True)
+@native(error_model="numpy", _nrt=True)
 def _count_escapes(real: Points, imaginary: Points, limit: int, counts: Counts) -> None:
     """Adds to ``counts`` the iterations after the first of each point."""
     a, b, x, y, inside = np.empty((5, _LANES))

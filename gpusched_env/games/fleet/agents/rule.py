@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from gpusched_env.agents.policy_file import GamePolicyInfo, Weights
 from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.agents.training.folder import policy_file
-from gpusched_env.compiling import cached, procedure
+from gpusched_env.compiling import native, procedure
 from gpusched_env.games.fleet.co_location import CONTROLS, NOW, shipped_rates
 from gpusched_env.games.fleet.device import FleetRun
 from gpusched_env.games.fleet.environment.encoding import (
@@ -222,7 +222,7 @@ class FleetPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown_
     """Control of each GPU."""
 
 
-@cached(nogil=True)
+@native()
 def play_to_horizon(
     fleet: Any, rates: Any, weights: Any, control: int, times_us: Any, moves: bool, counts: Any, row: Any
 ) -> int:
@@ -290,19 +290,19 @@ def play_day(
     return FleetRun(problem, state, [], *counts), int(decisions)
 
 
-@cached()
+@native()
 def gpu_for_compiled(fleet: Any, rates: Any, weights: Any, job: int, row: Any) -> int:
     """The compiled :func:`~gpusched_env.games.fleet.agents.rule.gpu_for`."""
     return gpu_for(fleet, rates, weights, job, row)
 
 
-@cached()
+@native()
 def gpu_to_empty_compiled(fleet: Any, rates: Any, weights: Any, row: Any) -> int:
     """The compiled :func:`~gpusched_env.games.fleet.agents.rule.gpu_to_empty`."""
     return gpu_to_empty(fleet, rates, weights, row)
 
 
-@cached()
+@native()
 def beside_compiled(fleet: Any, rates: Any, weights: Any, job: int, but: int, row: Any) -> int:
     """The compiled :func:`~gpusched_env.games.fleet.agents.rule.best_shared_gpu`."""
     return best_shared_gpu(fleet, rates, weights, job, but, row)

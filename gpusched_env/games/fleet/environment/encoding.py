@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from gpusched_env.compiling import cached, procedure
+from gpusched_env.compiling import native, procedure
 from gpusched_env.envs.features import FLAG, SHARE, Feature
 from gpusched_env.envs.features import RATIO as SQUASHED
 from gpusched_env.games.fleet.co_location import LONGEST_SLEEP_US, NOW, activity
@@ -165,13 +165,13 @@ def encode(fleet: Any, rates: Any, job: int, rows: Any, gpus: Any) -> None:
             encode_row(fleet, rates, job, gpus[place], rows[place])
 
 
-@cached()
+@native()
 def encode_compiled(fleet: Any, rates: Any, job: int, rows: Any, gpus: Any) -> None:
     """The compiled :func:`encode`."""
     encode(fleet, rates, job, rows, gpus)
 
 
-@cached()
+@native()
 def first_undisturbed(fleet: Any, rates: Any, job: int, but: int, best: bool, row: Any) -> int:
     """The GPU in use, other than ``but``, with room where every SLO is predicted to be kept, or ``WAITS``.
 
@@ -191,7 +191,7 @@ def first_undisturbed(fleet: Any, rates: Any, job: int, but: int, best: bool, ro
     return found
 
 
-@cached()
+@native()
 def empty_gpu_compiled(fleet: Any, job: int) -> int:
     """The compiled :func:`empty_gpu`."""
     return empty_gpu(fleet, job)

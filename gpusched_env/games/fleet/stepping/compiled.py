@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import native
 from gpusched_env.games.fleet.windows import advance, place_arrived, run_windows
 
 
-@cached()
+@native()
 def advance_compiled(fleet, control, rates, report_us, restart_us):
     """The compiled :func:`advance`."""
     advance(fleet, control, rates, report_us, restart_us)
 
 
-@cached()
+@native()
 def run_windows_compiled(fleet, rule, control, rates, report_us, restart_us, counts):
     """The compiled :func:`run_windows`."""
     run_windows(fleet, rule, control, rates, report_us, restart_us, counts)
 
 
-@cached()
+@native()
 def pack_compiled(fleet, rule):
     """The compiled :func:`place_arrived`."""
     place_arrived(fleet, rule)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.compiling import cached, called
+from gpusched_env.compiling import called, native
 from gpusched_env.errors import DeadlockError
 from gpusched_env.games.child_launches.device import AskingDevice, RequestView, deadlock_text, request_view
 from gpusched_env.games.child_launches.devices.compiled.queues import dispatch, enqueue, new_grid, update_room
@@ -55,13 +55,13 @@ def decide_and_run_on(state: Any, spawn: bool) -> int:
     return run_on(state)
 
 
-@cached()
+@native()
 def begin(state):
     """Start the application and run to its first request."""
     return run_on(state)
 
 
-@cached()
+@native()
 def proceed(state, spawn):
     """Answer a request and run to the next one."""
     return decide_and_run_on(state, spawn)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpusched_env.compiling import cached
+from gpusched_env.compiling import native
 from gpusched_env.games.task_queues.device import Event
 from gpusched_env.games.task_queues.devices.compiled.events import WORK, first_worker, note, set_due
 from gpusched_env.games.task_queues.devices.compiled.kernels import (
@@ -33,7 +33,7 @@ queue or a link has no room."""
 ALL_LEFT = int(Event.OVER)
 
 
-@cached()
+@native()
 def launch(state, at_ps):
     """The form begins, at a time of the host."""
     core, rules = state.core[0], state.rules[0]
@@ -47,7 +47,7 @@ def launch(state, at_ps):
         schedule_copies(state, at_ps + rules.copy_ps)
 
 
-@cached()
+@native()
 def leave(state):
     """Workers are to leave at their next look at the queue."""
     state.core[0].leaving = 1
@@ -55,7 +55,7 @@ def leave(state):
         wake_all(state)
 
 
-@cached()
+@native()
 def proceed(state, until_ps):
     """Run on up to a time; gives how it came to a stop."""
     core, rules = state.core[0], state.rules[0]

@@ -1,0 +1,63 @@
+"""What is kept on disk of compiled functions: to list and to clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gpusched_env.caching import open_to_others, places_of
+from gpusched_env.closure import ROOT, modules_of
+from gpusched_env.compiling import sources_key
+from gpusched_env.display.table import Table
+
+LINKED: Final = ("agents", "baselines", "experiments")
+"""Rooms that lie beside the package, and are imported through it."""
+
+
+class Kept(NamedTuple):
+    """A file with a function that was compiled for some types."""
+
+    folder: str
+    """Of the sources, in the package."""
+    unit: str
+    """Module and function."""
+    size: int
+    """Bytes."""
+    stale: bool
+    """Whether a source has changed since."""
+    file: Path
+
+
+def list_kept() -> list[Kept]:
+    """All files, by folder and name. Folders that others can write to are not looked at."""
+    found: list[Kept] = []
+    # Modules of one folder share a key, and a place.
+    modules = {module.rpartition(".")[0]: module for room in ("", *LINKED) for module in modules_of(room)}
+    for package, module in modules.items():
+        source = ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py")
+        for place in dict.fromkeys(places_of(source)):
+            if place.is_dir() and (place.parent == source.parent or open_to_others(place) is None):
+                folder = "/".join(package.split(".")[1:])
+                found += [_kept(file, folder, sources_key(module)) for file in place.glob("*-py*.nbc")]
+    return sorted(found)
+
+
+def _kept(file: Path, folder: str, key: str) -> Kept:
+    unit, of, _ = file.name.rsplit("-", 2)
+    return Kept(folder, unit, file.stat().st_size, of != key, file)
+
+
+def clear_kept() -> list[Kept]:
+    """Remove all files, and give what they were."""
+    found = list_kept()
+    for each in found:
+        each.file.unlink(missing_ok=True)
+    return found
+
+
+def kept_table(found: Sequence[Kept]) -> Table:
+    """A line a file."""
+    rows = [[each.folder, each.unit, f"{each.size / 1e3:.0f}", "stale" if each.stale else ""] for each in found]
+    total = f"{len(found)} units, {sum(each.size for each in found) / 1e6:.1f} MB"
+    return Table(f"Compiled: {total}", ("sources", "unit", "kB", ""), rows)
