@@ -97,7 +97,7 @@ def read_only_copy(array: NDArray[Any]) -> NDArray[Any]:
 
     Of one that is such an array already it shares the bytes, but nothing that can be changed.
     """
-    base = array.base
+    base: Any = array.base
     shared = type(base) is bytes and len(base) == array.nbytes and array.flags.c_contiguous
     return np.ndarray(array.shape, array.dtype, base if shared else array.tobytes())
 

@@ -11,7 +11,7 @@ from collections import Counter, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,8 @@ def _tuple_of(name: str, dtype: np.dtype[Any], *more: str) -> Any:
     return make(name, (*(dtype.names or ()), *more))
 
 
-_COMMANDS, _NOW = (cast(int, layout.ENV.fields[name][1]) // 8 for name in ("commands", "now_ps"))
+_ENV_FIELDS: Any = layout.ENV.fields
+_COMMANDS, _NOW = (int(_ENV_FIELDS[name][1]) // 8 for name in ("commands", "now_ps"))
 """Which words of an environment's record these are."""
 _Client = _tuple_of("_Client", layout.CLIENT)
 _Core = _tuple_of("_Core", layout.CORE)
