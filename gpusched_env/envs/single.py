@@ -20,7 +20,6 @@ from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.guards import OneThread
 
-
 FIGURES: Final = [field.name for field in fields(Metrics) if field.name not in ("tenants", "terms")]
 TENANT_FIGURES: Final = [field.name for field in fields(TenantMetrics) if field.name != "name"]
 
