@@ -134,17 +134,17 @@ def _engine(dice: Dice, tenant: Tenant, batching: Batching, horizon_us: float) -
         case "backlog":
             return replace(tenant, arrivals=Backlog(), jobs=requests)
         case "trace":
-            return _of_a_trace(dice, tenant, own, horizon_us / requests)
+            return engine_of_a_trace(dice, tenant, own, horizon_us / requests)
     return replace(tenant, arrivals=Poisson(rate_per_s=1e6 * requests / horizon_us), jobs=None)
 
 
-def _of_a_trace(dice: Dice, tenant: Tenant, batching: Batching, gap_us: float) -> Tenant:
+def engine_of_a_trace(dice: Dice, tenant: Tenant, batching: Batching, gap_us: float) -> Tenant:
     """An engine whose requests have recorded lengths, of prompts, answers or both."""
     trace = random_trace(dice, gap_us)
-    # One fits, whatever the cache.
-    prompts, answers = (
-        (1, *(dice.integer(1, _most(each)) for _ in trace.times_us[1:])) for each in (batching.prompt, batching.answer)
-    )
+    # One fits, whatever the cache: the first that is not cut off.
+    first = next(number for number, time_us in enumerate(trace.times_us) if time_us >= trace.from_us)
+    drawn = ([dice.integer(1, _most(each)) for _ in trace.times_us[1:]] for each in (batching.prompt, batching.answer))
+    prompts, answers = ((*each[:first], 1, *each[first:]) for each in drawn)
     both = replace(batching, prompt=RecordedLengths(), answer=RecordedLengths())
     asked = dice.pick(
         (both, replace(batching, prompt=RecordedLengths()), replace(batching, answer=RecordedLengths(most=1)))

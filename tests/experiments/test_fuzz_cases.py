@@ -20,6 +20,7 @@ from gpusched_env.experiments.fuzz.case import (
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.draw import draw_case
 from gpusched_env.experiments.fuzz.duel import play
+from gpusched_env.experiments.fuzz.engines import engine_of_a_trace
 from gpusched_env.experiments.fuzz.moves import Move, command_of, move_of
 from gpusched_env.experiments.fuzz.moves.launch import LaunchMove
 from gpusched_env.experiments.fuzz.moves.others import Act, BadWait, WaitMove
@@ -50,6 +51,8 @@ from gpusched_env.scheduling.commands import (
     Wait,
 )
 from gpusched_env.scheduling.view import View
+from gpusched_env.workload.serving import Batching, ListedLengths
+from gpusched_env.workload.tenant import Backlog, Tenant
 from gpusched_env.workload.workload import OpKind, Workload
 from tests.refusals import refused
 
@@ -300,6 +303,21 @@ def with_unused(workload: Workload) -> bool:
 def example(case: Case) -> KernelCounterexample:
     difference = Difference(kind="view", where="view.x", step=3, time_us=1.5, expected="1", found="2")
     return KernelCounterexample(device="a", against="b", seed=0, episode=5, difference=difference, case=case)
+
+
+def test_a_trace_has_a_request_that_its_engine_can_hold() -> None:
+    """However small the cache is, and whatever the trace's window cuts off."""
+    batching = Batching(
+        max_batch=2, cache_tokens=1, prompt=ListedLengths(values=(9,)), answer=ListedLengths(values=(1,))
+    )
+    engine = Tenant(name="engine", workload="any", arrivals=Backlog())
+    cut = 0
+    for number in range(60):
+        trace: Any = engine_of_a_trace(Dice(number), engine, batching, 10.0).arrivals
+        kept = [place for place, time_us in enumerate(trace.times_us) if time_us >= trace.from_us]
+        cut += kept[0] > 0
+        assert min(trace.prompts[place] + trace.answers[place] for place in kept) == 2
+    assert cut > 0
 
 
 def test_counterexamples_are_stored(cases: list[Case], tmp_path: Path) -> None:
