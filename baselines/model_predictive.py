@@ -41,7 +41,7 @@ from gpusched_env.baselines.pending import JOB, JOB_LEFT, TENANT
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.baselines.ranked_streams import JOB_TENANT, UNLIMITED, Rank, Row
 from gpusched_env.errors import InputError
-from gpusched_env.planning.fluid import MOST, WORK, FluidTenant, Model
+from gpusched_env.planning.fluid_tables import MOST, WORK, FluidTenant, Model
 from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
 from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, launched_as_graphs, mean_losses, worth_a_us
 from gpusched_env.scenarios.knowledge import Knowledge

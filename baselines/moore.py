@@ -48,7 +48,7 @@ from gpusched_env.baselines.ranked_streams import (
     Row,
 )
 from gpusched_env.errors import InputError
-from gpusched_env.planning.fluid import add_late_before
+from gpusched_env.planning.in_time import add_late_before
 from gpusched_env.planning.plans import ON_TIME_SCRATCH, worth_most
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import Command, Reject

@@ -49,7 +49,7 @@ _JOINED: Final = {
     "gpusched_env.games.fleet.workload.jobs": "generated",
     "gpusched_env.games.task_queues.hardware.machine": "laws",
     "gpusched_env.hardware.occupancy": "records",
-    "gpusched_env.planning.fluid": "in_order",
+    "gpusched_env.planning.in_time": "in_order",
     "gpusched_env.scenarios.launching": "windowed",
     "gpusched_env.scenarios.tenant_program": "stream",
     "gpusched_env.scheduling.contract": "scheduler device",

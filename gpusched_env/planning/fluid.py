@@ -10,9 +10,9 @@ machine that works on jobs as on fluids:
   ``others``, each :data:`SHARE` of what those before it leave. Together they do more than one job's work at a time,
   as kernels of several jobs fill the GPU.
 * A tenant's jobs are served one at a time, in order of arrival. A tenant without an objective always has a job.
-* Jobs with a deadline are chosen anew that are to be in time (:func:`keep`) whenever one has come or gone; the others
+* Jobs with a deadline are chosen anew that are to be in time (:func:`~gpusched_env.planning.in_time.keep`) whenever one has come or gone; the others
   are last. Jobs that cannot be in time any more are given up, and those that are not kept and stand before one of
-  their tenant that is. Where nothing can be rejected they have to be done (:mod:`gpusched_env.planning.fluid`).
+  their tenant that is. Where nothing can be rejected they have to be done.
 
 One job may be forced: it goes first whatever its deadline, until it is done.
 
@@ -24,205 +24,25 @@ as urgent as that.
 
 from __future__ import annotations
 
-import enum
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gpusched_env.compiling import cached, called
+from gpusched_env.compiling import called
+from gpusched_env.planning.fluid_tables import (
+    MEMORY_ROWS,
+    MOST,
+    NOBODY,
+    REMEMBERED,
+    ROUNDING,
+    ROUNDING_US,
+    START_ROWS,
+    Floats,
+    FluidJob,
+    FluidTenant,
+    Model,
+    Work,
+)
 from gpusched_env.planning.interference import disturbance
-from gpusched_env.scheduling.view import JobColumn
-
-Floats = NDArray[np.float64]
-
-NOBODY: Final = -1
-ROUNDING_US: Final = 1e-6
-"""Tolerance of comparisons of times, which are sums of quotients."""
-ROUNDING: Final = 1e-9
-"""Far more than what rounding makes of a time, as a share of it."""
-
-
-class FluidTenant(enum.IntEnum):
-    """Columns of the table of tenants."""
-
-    ALONE_US = 0
-    """Profiled turnaround of a job alone."""
-    SLO_US = enum.auto()
-    """Objective for turnarounds; ``inf`` without one."""
-    WEIGHT = enum.auto()
-    JOBS_A_US = enum.auto()
-    """Mean rate of arrivals; 0 without an objective."""
-    GRAPHS = enum.auto()
-    """1 if its jobs are launched as graphs."""
-
-
-class FluidJob(enum.IntEnum):
-    """Columns of the table of jobs, which are in order of deadlines."""
-
-    TENANT = 0
-    DUE_US = enum.auto()
-    """Deadline, from now on; ``inf`` without an objective."""
-    LEFT_US = enum.auto()
-    """Profiled device time left."""
-
-
-START_ROWS: Final = 5
-"""Rows of :class:`Work` that a future begins with, the first ones."""
-MEMORY_ROWS: Final = 4
-LOG_ROWS: Final = 32
-MOST: Final = 64
-"""Jobs in the model at a time: what comes while so many are there is not seen."""
-REMEMBERED: Final = MEMORY_ROWS * MOST
-"""Entries of the memory of disturbances."""
-
-
-@enum.unique
-class Work(enum.IntEnum):
-    """Rows of the memory that a future is played in: by place of a job, in order of deadlines, unless it says
-    otherwise."""
-
-    TENANT = 0
-    DUE_US = enum.auto()
-    LEFT_US = enum.auto()
-    EARNS = enum.auto()
-    """Weight over the time left."""
-    LATE = enum.auto()
-    """1 if it is late for sure and lost, but has to be done, as nothing can be rejected."""
-    KEPT = enum.auto()
-    """1 if it is to be in time."""
-    BEFORE = enum.auto()
-    """Place of the job before it of its tenant, where nothing can be rejected."""
-    SERVED = enum.auto()
-    """Places of jobs that are served, from the first on."""
-    SPEED = enum.auto()
-    """Speeds of :attr:`SERVED`."""
-    ORDER = enum.auto()
-    """Places of jobs in the order in which they are served."""
-    OTHERS = enum.auto()
-    """Places of jobs that go behind those that are kept."""
-    LAST_KEPT = enum.auto()
-    """Place of the last job that is kept, by tenant, where nothing can be rejected."""
-    NEWEST = enum.auto()
-    """Place of the last job so far, by tenant, while jobs are chosen."""
-    SHARES = enum.auto()
-    """Summed shares of arrivals, by tenant."""
-    START = 14
-    """First of :data:`START_ROWS` rows: jobs as they are at the beginning of every future."""
-    FROM = START + START_ROWS
-    """Place of a job at the beginning, by its row of the table."""
-    PAIR = FROM + 1
-    """First of :data:`MEMORY_ROWS` rows, by entry of the memory of disturbances: who is disturbed, and by whom."""
-    PAIR_SPEED = PAIR + MEMORY_ROWS
-    """... the speed of the one behind."""
-    DISTURBED = PAIR_SPEED + MEMORY_ROWS
-    """... the disturbance."""
-    IDLE = DISTURBED + MEMORY_ROWS
-    """By arrival that found nobody there: where in the log begins what is lost from then on."""
-    LOG = IDLE + 1
-    """First of :data:`LOG_ROWS` rows: what was lost in the present future, one after the other."""
-
-
-WORK: Final = (Work.LOG + LOG_ROWS, MOST)
-"""Shape of the memory that futures are played in."""
-
-
-class Model(NamedTuple):
-    """Figures of the model."""
-
-    horizon_us: float
-    """Simulated time that futures go on for (us)."""
-    price: float
-    """A job that is worth less than this for each microsecond of its time is not kept (weight a microsecond)."""
-    scale: float
-    """What a job takes of the machine in the plan of kept jobs, in multiples of its time."""
-    first: float
-    """Speed of the job that goes first while others are in service, 0 to 1."""
-    others: float
-    """Speed of all others together, 0 or more."""
-    pairs: Floats
-    """Speeds of two tenants' jobs side by side, shape ``(tenants, tenants, 2)``, which take the place of ``first`` and
-    ``others`` (:func:`~gpusched_env.planning.interference.speed_table`); with no rows: they are not known."""
-    exponent: float
-    """Exponent of :func:`~gpusched_env.planning.interference.disturbance`."""
-    rejects: bool = True
-    """Whether jobs can be rejected; otherwise late ones stand in the way of those behind them
-    (:mod:`gpusched_env.planning.fluid`)."""
-
-
-@called
-def keep_in_order(
-    work: Floats, count: int, forced: int, now_us: float, price: float, tenants: Floats, scale: float
-) -> None:
-    """Choose the jobs that are to be in time, as :func:`keep` does, where nothing can be rejected.
-
-    A job that is left out frees the GPU only if no kept one of its tenant stands behind it: so the last kept one of a
-    tenant is.
-    """
-    for tenant in range(tenants.shape[0]):
-        work[Work.LAST_KEPT, tenant] = work[Work.NEWEST, tenant] = NOBODY
-    done_us = scale * work[Work.LEFT_US, forced] if forced != NOBODY else 0.0
-    for job in range(count):
-        tenant = int(work[Work.TENANT, job])
-        work[Work.BEFORE, job], work[Work.NEWEST, tenant] = work[Work.NEWEST, tenant], job
-        work[Work.KEPT, job] = 0.0
-        late = work[Work.LATE, job] > 0.0 or work[Work.DUE_US, job] == math.inf
-        if job == forced or late or work[Work.EARNS, job] <= price:
-            continue
-        work[Work.KEPT, job], work[Work.LAST_KEPT, tenant] = 1.0, job
-        done_us += scale * needed_us(work, job, forced)
-        while done_us > work[Work.DUE_US, job] - now_us + ROUNDING_US:
-            worst, least = NOBODY, math.inf
-            for other in range(tenants.shape[0]):
-                last = int(work[Work.LAST_KEPT, other])
-                if last != NOBODY:
-                    earns = work[Work.EARNS, last]
-                    if earns < least or (earns == least and last < worst):
-                        worst, least = last, earns
-            if worst == NOBODY:
-                break
-            done_us -= scale * needed_us(work, worst, forced)
-            work[Work.KEPT, worst] = 0.0
-            before = int(work[Work.BEFORE, worst])
-            while before != NOBODY and work[Work.KEPT, before] == 0.0:
-                before = int(work[Work.BEFORE, before])
-            work[Work.LAST_KEPT, int(work[Work.TENANT, worst])] = before
-    if forced != NOBODY:
-        tenant = int(work[Work.TENANT, forced])
-        work[Work.KEPT, forced] = 1.0
-        work[Work.LAST_KEPT, tenant] = max(work[Work.LAST_KEPT, tenant], forced)
-
-
-@called
-def needed_us(work: Floats, job: int, forced: int) -> float:
-    """Time of a job and of those before it of its tenant, back to one that is kept (us); the forced one is counted
-    apart."""
-    needed = work[Work.LEFT_US, job]
-    before = int(work[Work.BEFORE, job])
-    while before != NOBODY and work[Work.KEPT, before] == 0.0:
-        if before != forced:
-            needed += work[Work.LEFT_US, before]
-        before = int(work[Work.BEFORE, before])
-    return float(needed)
-
-
-@cached()
-def add_late_before(jobs: Floats, due_us: Floats, needs_us: Floats) -> None:
-    """Add to what jobs need what late ones of their tenants need that stand before them.
-
-    Args:
-        jobs: rows of a View's table; of each tenant the oldest first.
-        due_us: deadlines from now on, shape ``(jobs,)``.
-        needs_us: profiled time left, of the same shape; written.
-    """
-    for row in range(1, jobs.shape[0]):
-        before = row - 1
-        while before >= 0 and jobs[before, JobColumn.TENANT] != jobs[row, JobColumn.TENANT]:
-            before -= 1
-        if before >= 0 and needs_us[before] > due_us[before]:
-            needs_us[row] += needs_us[before]
-
 
 SHARE: Final = 0.75
 """What the next job takes of the speed that is left to jobs which do not go first."""
@@ -324,49 +144,6 @@ def give_up_in_the_way(work: Floats, count: int, forced: int, tenants: Floats, l
             lost += tenants[tenant, FluidTenant.WEIGHT]
             forced, count = removed(work, count, job, forced), count - 1
     return count, forced, lost
-
-
-@called
-def keep(work: Floats, count: int, forced: int, now_us: float, price: float, scale: float) -> int:
-    """Choose the jobs that are to be in time, those that earn most: quickly, not always the best.
-
-    Jobs are taken in order of deadlines; whenever one would be late, the one that earns least for its time is left
-    out (as by Moore for jobs of equal weight, where that is the longest). Job ``forced`` is kept, before all others.
-
-    Returns:
-        how many jobs with a deadline are left out.
-    """
-    done_us = scale * work[Work.LEFT_US, forced] if forced != NOBODY else 0.0
-    left_out = 0
-    # Of the kept ones, the first that earns least; and which that was without the newest one.
-    worst, least, before, least_before = NOBODY, math.inf, NOBODY, math.inf
-    for job in range(count):
-        due_us, earns = work[Work.DUE_US, job], work[Work.EARNS, job]
-        work[Work.KEPT, job] = 0.0
-        if job == forced or due_us == math.inf:
-            continue
-        if earns <= price:
-            left_out += 1
-            continue
-        work[Work.KEPT, job] = 1.0
-        done_us += scale * work[Work.LEFT_US, job]
-        is_worst = earns < least
-        if is_worst:
-            worst, least, before, least_before = job, earns, worst, least
-        while done_us > due_us - now_us + ROUNDING_US and worst != NOBODY:
-            work[Work.KEPT, worst] = 0.0
-            done_us -= scale * work[Work.LEFT_US, worst]
-            left_out += 1
-            if is_worst:
-                worst, least, is_worst = before, least_before, False
-                continue
-            worst, least = NOBODY, math.inf
-            for other in range(job + 1):
-                if work[Work.EARNS, other] < least and work[Work.KEPT, other] > 0.0:
-                    worst, least = other, work[Work.EARNS, other]
-    if forced != NOBODY:
-        work[Work.KEPT, forced] = 1.0
-    return left_out
 
 
 @called

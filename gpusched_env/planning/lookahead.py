@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.planning.fluid import MOST, WORK, Floats, FluidJob, FluidTenant, Model
+from gpusched_env.planning.fluid_tables import MOST, WORK, Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.interval import foremost
 from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, Outlook, mean_losses
 from gpusched_env.planning.plans import PlanColumn, job_left_us, oldest_of, plan_view

@@ -21,15 +21,6 @@ import numpy as np
 
 from gpusched_env.compiling import cached, called
 from gpusched_env.planning.fluid import (
-    LOG_ROWS,
-    MOST,
-    NOBODY,
-    WORK,
-    Floats,
-    FluidJob,
-    FluidTenant,
-    Model,
-    Work,
     advance,
     arrive,
     begin,
@@ -41,11 +32,11 @@ from gpusched_env.planning.fluid import (
     in_time_until_us,
     is_late,
     is_oldest,
-    keep,
-    keep_in_order,
     may_be_late_us,
     serve,
 )
+from gpusched_env.planning.fluid_tables import LOG_ROWS, MOST, NOBODY, WORK, Floats, FluidJob, FluidTenant, Model, Work
+from gpusched_env.planning.in_time import keep, keep_in_order
 from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
@@ -228,7 +219,7 @@ ROUNDING: Final = 1e-9
 SCALE: Final = 0.8
 FIRST: Final = 0.65
 BESIDE: Final = 0.8
-"""Fields of :class:`~gpusched_env.planning.fluid.Model`, as measured for ``plan``."""
+"""Fields of :class:`~gpusched_env.planning.fluid_tables.Model`, as measured for ``plan``."""
 
 _RNG = np.random.default_rng(20242)
 GAPS: Final = _RNG.standard_exponential((FUTURES, 2 * ARRIVALS))
@@ -280,7 +271,7 @@ def worth_a_us(tenants: Floats, pairs: Floats, exponent: float, rejects: bool = 
     Args:
         tenants: shape ``(tenants, len(FluidTenant))``. 0 for more than the model holds
             (:data:`~gpusched_env.planning.fluid.MOST`), and where nobody with an objective sends jobs by a rate.
-        pairs, exponent, rejects: of :class:`~gpusched_env.planning.fluid.Model`.
+        pairs, exponent, rejects: of :class:`~gpusched_env.planning.fluid_tables.Model`.
     """
     with_slo = tenants[:, FluidTenant.SLO_US] < math.inf
     senders = tenants.copy()

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
-from gpusched_env.planning.fluid import add_late_before
+from gpusched_env.planning.in_time import add_late_before
 from gpusched_env.planning.outlook import Outlook
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusched_env.planning.fluid import LOG_ROWS, MOST, WORK, Model
+from gpusched_env.planning.fluid_tables import LOG_ROWS, MOST, WORK, Model
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.outlook import mean_losses
 

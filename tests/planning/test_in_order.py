@@ -9,7 +9,7 @@ import pytest
 
 from gpusched_env.episodes.metrics import episode_metrics
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.planning.fluid import WORK, Model
+from gpusched_env.planning.fluid_tables import WORK, Model
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.outlook import Outlook, lost_by_nobody_first, mean_losses
 from gpusched_env.planning.plans import PlanColumn, plan_view

@@ -11,7 +11,8 @@ from hypothesis import given
 from numba import njit
 
 from gpusched_env.errors import InputError
-from gpusched_env.planning.fluid import NOBODY, WORK, Floats, FluidTenant, Model, Work, begin_tenants, serve
+from gpusched_env.planning.fluid import begin_tenants, serve
+from gpusched_env.planning.fluid_tables import NOBODY, WORK, Floats, FluidTenant, Model, Work
 from gpusched_env.planning.interference import (
     SLOWEST,
     PairModel,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.planning.fluid import MOST
+from gpusched_env.planning.fluid_tables import MOST
 from gpusched_env.planning.interference import UNKNOWN, Floats
 from gpusched_env.planning.lookahead import plan_ahead
 from gpusched_env.planning.outlook import Outlook

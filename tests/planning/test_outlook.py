@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpusched_env.planning.fluid import MOST, Floats
+from gpusched_env.planning.fluid_tables import MOST, Floats
 from gpusched_env.planning.interference import UNKNOWN
 from gpusched_env.planning.outlook import outlook, worth_a_us
 from gpusched_env.scenarios.building import build_problem
