@@ -25,7 +25,7 @@ def test_a_state_goes_back_into_an_environment_like_its_own_only() -> None:
     other.reset(seed=0)
     envs = GpuSchedulingVectorEnv("Toy", num_envs=1)
     envs.reset(seed=0)
-    foreign = ["x", None, 5, reference.save_state(), more_slots.save_state(), other.save_state(), envs.save_state()]
+    foreign = ["x", None, 5, more_slots.save_state(), other.save_state(), envs.save_state()]
     for state in foreign:
         with pytest.raises(InputError, match=r"state|snapshot"):
             env.restore_state(state)  # type: ignore[arg-type]
@@ -36,6 +36,15 @@ def test_a_state_goes_back_into_an_environment_like_its_own_only() -> None:
         reference.restore_state(env.save_state())
     envs.close()
     assert play(env) == play(reference) == play(started())
+
+
+def test_the_reference_device_plays_on_what_it_began() -> None:
+    """An environment that began on it, while the compiled device was built, may be gone back to at any time."""
+    reference, either = started(device="reference"), started()
+    state = reference.save_state()
+    play(either)
+    either.restore_state(state)
+    assert play(either) == play(reference) == play(started())
 
 
 @pytest.mark.parametrize("kind", ["environment", "environments", "device"])
