@@ -185,6 +185,8 @@ def _native(signature: Any, options: dict[str, Any], function: F) -> F:
 
 def unit(compiled: Any, *kinds: Any) -> Unit:
     """An :func:`native` for arguments of these types, to be built beforehand."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # It stayed a function of Python.
+        return Unit(_kept(compiled), lambda: None)
     return Unit(compiled._cache, functools.partial(compiled.compile, kinds))
 
 
