@@ -158,7 +158,7 @@ class ModelPredictive(Moore):
     def decide(self, view: View) -> Command:
         """Look ahead if other jobs are there; then as the base rule, with the chosen job before all others.
 
-        Of more tenants than the model holds (:data:`~gpusched_env.planning.fluid.MOST`) nothing is seen.
+        Of more tenants than the model holds (:data:`~gpusched_env.planning.fluid_tables.MOST`) nothing is seen.
         """
         for kernel in view.pending.rows:
             tenant = int(kernel[TENANT])
