@@ -10,9 +10,9 @@ machine that works on jobs as on fluids:
   ``others``, each :data:`SHARE` of what those before it leave. Together they do more than one job's work at a time,
   as kernels of several jobs fill the GPU.
 * A tenant's jobs are served one at a time, in order of arrival. A tenant without an objective always has a job.
-* Jobs with a deadline are chosen anew that are to be in time (:func:`~gpusched_env.planning.in_time.keep`) whenever one has come or gone; the others
-  are last. Jobs that cannot be in time any more are given up, and those that are not kept and stand before one of
-  their tenant that is. Where nothing can be rejected they have to be done.
+* Jobs with a deadline are chosen anew that are to be in time (:func:`~gpusched_env.planning.in_time.keep`) whenever
+  one has come or gone; the others are last. Jobs that cannot be in time any more are given up, and those that are not
+  kept and stand before one of their tenant that is. Where nothing can be rejected they have to be done.
 
 One job may be forced: it goes first whatever its deadline, until it is done.
 
