@@ -23,6 +23,7 @@ import msgspec
 
 from gpusched_env.agents.files import replacing
 from gpusched_env.baselines.registry import make_scheduler
+from gpusched_env.building import VARIABLE, WAIT
 from gpusched_env.devices import make_device
 from gpusched_env.devices.reference.world import Clock
 from gpusched_env.display.table import Table
@@ -49,6 +50,8 @@ STEPS: Final = 500
 Counts = dict[str, float]
 
 COLD: Final = f"""
+from gpusched_env.building import build, units_at
+from gpusched_env.envs.drivers import UNITS
 from gpusched_env.numba_internals import event
 class Compilations(event.Listener):
     count = 0
@@ -58,6 +61,8 @@ class Compilations(event.Listener):
         pass
 compilations = Compilations()
 with event.install_listener("numba:compile", compilations):
+    # In this process, as what others build is not counted here.
+    build(units_at(UNITS))
 {textwrap.indent(FIRST_USE, "    ")}
 print(compilations.count)
 """
@@ -69,7 +74,7 @@ def cold_start() -> Counts:
     with tempfile.TemporaryDirectory(prefix="gpusched-counts-") as cache:
         run = subprocess.run(
             [sys.executable, "-c", COLD],
-            env={**os.environ, "NUMBA_CACHE_DIR": cache},
+            env={**os.environ, "NUMBA_CACHE_DIR": cache, VARIABLE: WAIT},
             stdout=subprocess.PIPE,
             text=True,
             check=True,
