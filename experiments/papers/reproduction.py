@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from gpusched_env import __version__
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.criteria import Mark
 from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.verdicts import Judged, JudgedResult, Simulation, as_row, run_cells
+from gpusched_env.experiments.lib.verdicts import JudgedByName, JudgedResult, Simulation, as_row, run_cells
 from gpusched_env.experiments.lib.workers import Progress
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Reproduction(JudgedResult):
     title: ClassVar[str]
     legend: ClassVar[str] = ""
     """How to read the page's tables."""
+    marks: ClassVar[Sequence[Mark]] = ()
+    """What each criterion is worth; of each there is exactly one."""
 
     def __init__(self, runs: Mapping[Any, Any]) -> None:
         self.runs = dict(runs)
@@ -70,7 +73,7 @@ class Reproduction(JudgedResult):
         """What is simulated besides, by what the cells have come to."""
         return ()
 
-    def checks(self) -> Sequence[Judged]:
+    def checks(self) -> Sequence[JudgedByName]:
         """The checks of the page; none, as nothing is published."""
         return ()
 

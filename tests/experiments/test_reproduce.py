@@ -57,14 +57,21 @@ def test_a_figure_holds_within_its_range_and_slack(ours: float, difference: floa
     assert target.holds is holds
 
 
+class Doubled(Check):
+    """A number that was doubled."""
+
+    def named(self) -> str:
+        return f"twice {self.simulated / 2.0:g}"
+
+
 @dataclass(frozen=True)
 class Twice:
     """A cell that simulates nothing."""
 
     number: int
 
-    def run(self, device: str) -> Check:
-        return Check(simulated=2.0 * self.number, recorded=4.0, tolerance=0.1)
+    def run(self, device: str) -> Doubled:
+        return Doubled(simulated=2.0 * self.number, recorded=4.0, tolerance=0.1)
 
 
 class Made(Reproduction):
@@ -78,7 +85,7 @@ class Made(Reproduction):
     def cells() -> Sequence[Simulation]:
         return [Twice(2)]
 
-    def checks(self) -> list[Check]:
+    def checks(self) -> list[Doubled]:
         return list(self.runs.values())
 
     def summary(self) -> str:

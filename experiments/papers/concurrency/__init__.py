@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib import verdicts
+from gpusched_env.experiments.lib.criteria import VERDICTS
 from gpusched_env.experiments.lib.recorded import GraphPairs, graph_cells, recorded_pairs
 from gpusched_env.experiments.lib.verdicts import (
     SHOWN,
     UNDECIDED,
-    VERDICTS,
     Compared,
     Finding,
-    Judged,
+    JudgedByName,
     as_row,
     compared_table,
     findings_table,
@@ -48,6 +48,7 @@ from gpusched_env.experiments.papers.concurrency.controls import (
     outcome,
 )
 from gpusched_env.experiments.papers.concurrency.hosts import BOUND_US, RECORDED, OneProcess, one_process_cells
+from gpusched_env.experiments.papers.concurrency.marks import MARKS
 from gpusched_env.experiments.papers.concurrency.recorded import (
     LIMIT,
     RECORDED_ON,
@@ -95,6 +96,7 @@ class Paper(Reproduction):
 
     name = "concurrency"
     title = "NVIDIA's sharing mechanisms"
+    marks = MARKS
     legend = f"""\
 Claims are judged in the paper's own setting ({JUDGED_IN}), over {len(SEEDS)} seeds with
 {REQUESTS} requests each under every mechanism; *undecided*: seeds disagree. *Settings* counts those in which the sign
@@ -108,8 +110,8 @@ under which a task never completes anything has no figure (nan)."""
         pairs = graph_cells(recorded_pairs())
         return [*judged_cells(), *one_process_cells(), *all_cells(), *shared_cells(), *pairs]
 
-    def checks(self) -> list[Judged]:
-        return [*self.controls, *self.shared, *self.sides]
+    def checks(self) -> list[JudgedByName]:
+        return [*(each for each in self.controls if each.own), *self.shared, *self.sides]
 
     def outcome(self) -> str:
         busy = float(self.by_setting[PAPERS].utilisation["exclusive"])

@@ -58,6 +58,7 @@ from gpusched_env.data.dependent_kernels import published
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.verdicts import Simulation as AnyCell
 from gpusched_env.experiments.lib.verdicts import Target, as_row, failures_text, table_of, targets_table
+from gpusched_env.experiments.papers.cusync.marks import MARKS
 from gpusched_env.experiments.papers.cusync.runs import (
     BASELINES,
     NETWORKS,
@@ -151,6 +152,7 @@ class Paper(Reproduction):
 
     name = "cusync"
     title = "cuSync"
+    marks = MARKS
     legend = (
         "*Gain*: by how much less time the synchronised kernels take than StreamSync's, per cent. *Scored*: rows on a "
         "V100 whose tiles and split-K are the same, of matrices that fill it. *In stream order*: over kernels that "

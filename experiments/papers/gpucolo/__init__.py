@@ -32,6 +32,7 @@ import numpy as np
 
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, failures_text, table_of, targets_table
+from gpusched_env.experiments.papers.gpucolo.marks import MARKS
 from gpusched_env.experiments.papers.gpucolo.runs import (
     BURST_S,
     FIG4,
@@ -91,6 +92,7 @@ class Paper(Reproduction):
 
     name = "gpucolo"
     title = "GPUColo on one GPU"
+    marks = MARKS
     legend = "*Latency*: of a batch of inference. *Pause*: of training's host after an iteration."
 
     @staticmethod

@@ -34,6 +34,7 @@ from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.hardware.machine import V100
 from gpusched_env.games.task_queues.papers.atos import several
+from gpusched_env.games.task_queues.papers.atos.marks import MARKS
 from gpusched_env.games.task_queues.papers.atos.several import (
     HOLLYWOOD,
     HUBS,
@@ -153,6 +154,7 @@ class Paper(Reproduction):
 
     name = "atos"
     title = "Atos"
+    marks = MARKS
 
     @property
     def several(self) -> SeveralGpus:
