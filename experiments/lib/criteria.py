@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
+from gpusched_env.display.table import NONE, Table
 from gpusched_env.reading import table_rows
 
 
@@ -94,6 +95,30 @@ def worst_of(criteria: Iterable[Criterion]) -> Criterion | None:
     return max(missed, key=lambda one: one.miss, default=None)
 
 
+def tally_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
+    """How many of the criteria that count come out, in words."""
+    counted = counted_of(criteria, marks)
+    return f"{sum(one.holds is True for one in counted)} of {len(counted)} predictions come out"
+
+
+def marks_table(criteria: Sequence[Criterion], marks: Sequence[Mark]) -> Table:
+    """A row a mark that some criteria have, what counts first; of criteria that it stands for, how many come out."""
+    rows = []
+    for mark in sorted(marks, key=lambda one: one.kind is not Kind.PREDICTED):
+        held = [one.holds is True for one in criteria if mark_of(one.name, marks) is mark]
+        if held:
+            come_out = f"{sum(held)} of {len(held)}"
+            rows.append((mark.criteria.replace("*", "..."), come_out, mark.kind, mark.control or NONE, mark.reason))
+    heads = ("criterion", "come out", "worth", "control", "why")
+    return Table("What counts", heads, rows, NOTE)
+
+
+NOTE: Final = (
+    "*Predicted*: it could have come out otherwise, and nothing of its own value was used; only these count. *Fitted*: "
+    "its own value, or one that fixes it, was used for a constant. *Definitional*: it follows from an assumption, or "
+    "from how the workload is made. *Vacuous*: the control passes as well, or any value would. *Control*: what else "
+    "is judged by the same criterion."
+)
 HEADS: Final = ("criterion", "ours", "within", "miss", "verdict")
 VERDICTS: Final = {True: "holds", False: "off", None: "not scored"}
 

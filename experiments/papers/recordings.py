@@ -152,8 +152,7 @@ class Paper(Reproduction):
         checks = self.checks()
         worst = max(checks, key=lambda check: abs(check.error) / check.tolerance)
         return (
-            f"{sum(check.holds for check in checks)} of {len(checks)} figures within tolerance; "
-            f"worst {worst.group}, {worst.what}: {worst.error:+z.1%} (tolerance {worst.tolerance:.0%})"
+            f"{self.tally()}; worst {worst.group}, {worst.what}: {worst.error:+z.1%} (tolerance {worst.tolerance:.0%})"
         )
 
     def tables(self) -> list[Table]:

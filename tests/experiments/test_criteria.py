@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.criteria import (
     Criterion,
     Kind,
@@ -18,7 +19,8 @@ from gpusched_env.experiments.lib.criteria import (
     read_criteria,
     worst_of,
 )
-from gpusched_env.experiments.papers import find_paper, paper_names
+from gpusched_env.experiments.papers import find_paper, paper_names, stored_table
+from tests.refusals import refused
 
 DOCS = Path(__file__).parents[2] / "docs"
 JUDGED = [name for name in paper_names() if (DOCS / f"{name}-criteria.csv").is_file()]
@@ -40,6 +42,22 @@ def test_each_criterion_has_one_mark_and_each_mark_a_criterion(name: str) -> Non
 @pytest.mark.parametrize("name", JUDGED)
 def test_each_mark_has_its_reason_in_a_sentence(name: str) -> None:
     assert [mark.criteria for mark in find_paper(name).marks if not mark.reason.endswith(".")] == []
+
+
+def test_one_table_has_all_papers_from_what_is_stored() -> None:
+    rows = {row[0]: row[1:] for row in stored_table(DOCS).rows}
+    assert list(rows) == JUDGED
+    assert all(int(held) <= int(counted) <= int(of) for counted, held, of, *_ in rows.values())
+
+
+def test_a_table_needs_stored_criteria(tmp_path: Path) -> None:
+    (tmp_path / "bwlock-criteria.csv").write_text(
+        criteria_csv([Criterion("histo, three Cortex hogs", "5.21", "2.5 to 3.5", 0.328, False)])
+    )
+    (row,) = stored_table(tmp_path).rows
+    assert row == ("bwlock", "1", "0", "1", "histo, three Cortex hogs", "5.21", "2.5 to 3.5")
+    with refused(InputError, "no criteria of papers", "--docs"):
+        stored_table(tmp_path / "nowhere")
 
 
 SOME = (

@@ -283,10 +283,9 @@ class Paper(Reproduction):
         ]
 
     def summary(self) -> str:
-        targets, means = self.checks(), self.means.loc[SIMULATOR_GAP_US]
+        means = self.means.loc[SIMULATOR_GAP_US]
         by_class = ", ".join(f"{kind} {means.loc[kind, f'{HW}, 32']:.2f}" for kind in (RL, DYNAMIC, STATIC))
-        held = sum(target.holds for target in targets)
-        return f"{held} of {len(targets)} figures come out; mean speed-up of ACS-HW: {by_class}"
+        return f"{self.tally()}; mean speed-up of ACS-HW: {by_class}"
 
     def outcome(self) -> str:
         off = "; ".join(target.what for target in self.checks() if not target.holds)

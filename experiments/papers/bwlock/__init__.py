@@ -324,10 +324,9 @@ class Paper(Reproduction):
         ]
 
     def summary(self) -> str:
-        checks = self.checks()
         three, other = self.slowdown(THREE["histo"]), self.slowdown(PROPORTIONAL[3])
         beside = f"histo beside three hogs {three:.2f} times slower ({other:.2f} with exponent 1)"
-        return f"{sum(check.holds for check in checks)} of {len(checks)} figures come out; {beside}"
+        return f"{self.tally()}; {beside}"
 
     def outcome(self) -> str:
         checks = self.checks()

@@ -40,7 +40,6 @@ from gpusched_env.experiments.lib.verdicts import (
 from gpusched_env.experiments.papers.concurrency import recorded
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, OFFERED, ORDER, PRIORITY, SETTING
 from gpusched_env.experiments.papers.concurrency.controls import (
-    COMPARED,
     ControlledClaim,
     claims_with,
     controlled,
@@ -118,15 +117,10 @@ under which a task never completes anything has no figure (nan)."""
         return outcome(self.controls, self.recorded, order_by_lock(), busy)
 
     def summary(self) -> str:
-        verdicts = [finding.verdict for finding in self.findings if finding.holds is not None or finding.undecided]
-        within = sum(side.holds for side in self.sides)
-        undecided = f", {verdicts.count(UNDECIDED)} undecided" if UNDECIDED in verdicts else ""
-        shown, compared = (claims_with(self.controls, verdict) for verdict in (SHOWN, COMPARED))
+        within = sum(side.holds for side in self.shared)
         return (
-            f"{verdicts.count(VERDICTS[True])} of {len(verdicts)} claims come out{undecided}; {len(shown)} fail "
-            f"without their mechanism, {len(compared)} are comparisons with what is without it; "
-            f"{within} of {len(self.sides)} sides of recorded pairs and {sum(side.holds for side in self.shared)} of "
-            f"{len(self.shared)} slowdowns under the mechanisms within {LIMIT:.0%}"
+            f"{self.tally()}; {len(claims_with(self.controls, SHOWN))} claims fail without their mechanism; "
+            f"{within} of {len(self.shared)} slowdowns under the mechanisms within {LIMIT:.0%}"
         )
 
     @functools.cached_property

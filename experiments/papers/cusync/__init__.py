@@ -285,14 +285,12 @@ class Paper(Reproduction):
         return targets
 
     def summary(self) -> str:
-        targets = self.checks()
-        held = sum(target.holds for target in targets)
         row, tile = (
             statistics.median(errors(one for one in self.mlps if one.scored and one.scheme == scheme))
             for scheme in SCHEMES
         )
         rows = f"median error of a gain {row:.1f} points by rows, {tile:.1f} by tiles"
-        return f"{held} of {len(targets)} figures come out; {rows}"
+        return f"{self.tally()}; {rows}"
 
     def outcome(self) -> str:
         inside = sum(one.holds for one in self.wholes)

@@ -279,10 +279,8 @@ class Paper(Reproduction):
         )
 
     def summary(self) -> str:
-        targets = self.checks()
-        held = sum(target.holds for target in targets)
         return (
-            f"{held} of {len(targets)} figures come out; mean gains {self.mean('total_per_s', ECLIP):+.0f} % in "
+            f"{self.tally()}; mean gains {self.mean('total_per_s', ECLIP):+.0f} % in "
             f"throughput, {self.mean('jobs_per_j', ECLIP):+.0f} % in requests a joule"
         )
 

@@ -171,9 +171,9 @@ class Paper(Reproduction):
         ]
 
     def summary(self) -> str:
-        held, (inference, training) = [target.holds for target in self.checks()], self.gain(BURST)
+        inference, training = self.gain(BURST)
         over = f"over GSLICE inference {inference:+.0%}, training {training:+.0%}"
-        return f"{sum(held)} of {len(held)} figures come out; {over}"
+        return f"{self.tally()}; {over}"
 
     def outcome(self) -> str:
         free, held = (self.runs[Fixed(pause_s, 90.0)].latency_ms for pause_s in (0.0, 1.0))

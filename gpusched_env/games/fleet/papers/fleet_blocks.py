@@ -193,14 +193,11 @@ class Paper(Reproduction):
         return [*ratios, *points]
 
     def summary(self) -> str:
-        checks = self.checks()
         errors = ", ".join(
             f"{what} {max(map(abs, self._errors(figure))):.0%}"
             for figure, what in (("gpus", "GPUs in use"), ("latency", "latency"), ("training_done", "work of training"))
         )
-        return (
-            f"{sum(check.holds for check in checks)} of {len(checks)} figures hold; largest errors of rates: {errors}"
-        )
+        return f"{self.tally()}; largest errors of rates: {errors}"
 
     def outcome(self) -> str:
         blocks, rates = self.both["gpucolo"]

@@ -85,7 +85,7 @@ class Paper(Reproduction):
     def summary(self) -> str:
         random = self._errors(random_cells())
         off = ", ".join(f"{what} {np.median(each):.1%}" for what, each in random.items())
-        return f"median error on {len(random_cells())} random mixes: {off}"
+        return f"{self.tally()}; median error on {len(random_cells())} random mixes: {off}"
 
     def outcome(self) -> str:
         pairs = self._errors(pair_cells())

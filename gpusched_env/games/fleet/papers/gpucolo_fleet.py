@@ -241,9 +241,9 @@ class Paper(Reproduction):
         ]
 
     def summary(self) -> str:
-        found, checks = self.main, self.checks()
+        found = self.main
         return (
-            f"{sum(check.holds for check in checks)} of {len(checks)} figures hold; "
+            f"{self.tally()}; "
             + ", ".join(f"{NAMES[name]} {found[name].gpus:.0f}" for name in COMPARED)
             + f" GPUs; GPUColo saves {self._saved('no-colocation'):.0f} % and {self._saved('gslice'):.0f} % of them"
         )

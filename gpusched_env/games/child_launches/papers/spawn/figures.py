@@ -285,9 +285,9 @@ class SpawnFigures(Reproduction):
         return {(c.benchmark, c.scheduler, c.variation): of.cycles for c, of in self.of(SpawnRun).items()}
 
     def summary(self) -> str:
-        scores, means = self.scores, self.sums(self.bars(""))["geomean"]
+        means = self.sums(self.bars(""))["geomean"]
         found = ", ".join(f"{BARS[bar]} {means[bar]:.2f} ({MEANS[bar]})" for bar in BARS)
-        return f"{sum(s.holds for s in scores)} of {len(scores)} figures come out; speed-up over flat: {found}"
+        return f"{self.tally()}; speed-up over flat: {found}"
 
     def data(self) -> dict[str, Any]:
         bars, runs = self.bars(""), self.to_frame(SpawnRun)

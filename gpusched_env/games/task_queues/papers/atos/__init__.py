@@ -221,10 +221,9 @@ class Paper(Reproduction):
         return found + self.several.checks()
 
     def summary(self) -> str:
-        checks = self.checks()
         road, hollywood, social = (self._ratio(WHOLE[name]) for name in (ROAD, HOLLYWOOD, SOCIAL))
         return (
-            f"{sum(check.holds for check in checks)} of {len(checks)} figures come out; discrete over persistent "
+            f"{self.tally()}; discrete over persistent "
             f"search: road {road:.2f} (4.23), hollywood {hollywood:.2f} (0.77), social {social:.2f} (0.89)"
         )
 
