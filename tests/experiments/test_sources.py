@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpusched_env import closure
-from gpusched_env.experiments.ranking import made as sources
-from gpusched_env.experiments.ranking.made import closure_of, hash_of
+from gpusched_env.experiments.ranking.made import closure_of
+from gpusched_env.sources import hash_of, name_of
+from tests.made_up_package import instead
 
 DEVICE = '''"""A device."""
 
@@ -52,23 +51,14 @@ FILES = {
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def package(tmp_path: Path) -> Iterator[Path]:
     root = tmp_path / "gpusched_env"
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    caches: Any = (closure.source, closure._imports, closure._shipped, sources._parsed, sources._shipped_data)
-    for module in (closure, sources):
-        monkeypatch.setattr(module, "ROOT", root)
-    for cache in caches:
-        cache.cache_clear()
-    yield root
-    for cache in caches:
-        cache.cache_clear()
+    with instead(root, FILES):
+        yield root
 
 
 def names(*roots: str | Path) -> list[str]:
-    return sorted(sources._name(path) for path in closure_of(roots))
+    return sorted(name_of(path) for path in closure_of(roots))
 
 
 def now(module: str) -> str:
