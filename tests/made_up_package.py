@@ -26,7 +26,12 @@ def instead(root: Path, files: Mapping[str, str]) -> Iterator[None]:
     with ExitStack() as undo:
         for module in (closure, made, sources):
             undo.enter_context(mock.patch.object(module, "ROOT", root))
-        for cache in CACHES:
-            undo.callback(cache.cache_clear)
-            cache.cache_clear()
+        undo.callback(forget)
+        forget()
         yield
+
+
+def forget() -> None:
+    """Know nothing but what is on disk, as a new process does."""
+    for cache in CACHES:
+        cache.cache_clear()

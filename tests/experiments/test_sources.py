@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from gpusched_env import sources
+from gpusched_env.caching import keeping_folder
 from gpusched_env.experiments.ranking.made import closure_of
 from gpusched_env.sources import hash_of, name_of
-from tests.made_up_package import instead
+from tests.made_up_package import forget, instead
 
 DEVICE = '''"""A device."""
 
@@ -140,3 +143,37 @@ def test_files_of_a_user_count_with_what_they_import_and_read(package: Path, tmp
     assert after != before
     assert hash_of(closure_of([file]), "depth=3") not in (before, after)
     assert closure_of([file], closure_of([own / "near.py"])) == closure_of([file]) - {own / "near.py"}
+
+
+def parsed_now(module: str) -> tuple[str, int]:
+    """The hash that a new process finds, and how many files it parses for that."""
+    forget()
+    with mock.patch.object(sources, "parsed", wraps=sources.parsed) as calls:
+        return now(module), calls.call_count
+
+
+def test_what_was_parsed_is_remembered(package: Path) -> None:
+    before, count = parsed_now("devices.device")
+    assert count == 6
+    assert parsed_now("devices.device") == (before, 0)
+    edit(package / "hardware" / "late.py", "2", "3")
+    after, count = parsed_now("devices.device")
+    assert (after != before, count) == (True, 1)
+    (package / "hardware" / "late.py").touch()
+    assert parsed_now("devices.device") == (after, 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"parser": "another", "known": {}}'])
+def test_what_is_remembered_wrongly_is_parsed_anew(package: Path, content: bytes) -> None:
+    before, count = parsed_now("devices.device")
+    folder = keeping_folder(package / sources.REMEMBERED)
+    assert folder is not None
+    (folder / sources.REMEMBERED).write_bytes(content)
+    assert parsed_now("devices.device") == (before, count)
+    assert parsed_now("devices.device") == (before, 0)
+
+
+def test_where_nothing_can_be_kept_all_is_parsed(package: Path) -> None:
+    with mock.patch.object(sources, "keeping_folder", return_value=None):
+        before = parsed_now("devices.device")
+        assert parsed_now("devices.device") == before
