@@ -25,8 +25,8 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import Game, GameValidation, game_of
 from gpusched_env.experiments.lib.terminal import progress_bar
 from gpusched_env.experiments.lib.workers import Progress, belong_to
-from gpusched_env.experiments.ranking.made import hash_of
 from gpusched_env.reading import decoded, read_bytes
+from gpusched_env.sources import hash_of
 
 STORED: Final = "baselines.json"
 ALL, NONE = "all", "none"

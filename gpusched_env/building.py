@@ -32,7 +32,7 @@ from multiprocessing import current_process
 from pathlib import Path
 from typing import IO, Any, Final
 
-from gpusched_env.caching import KeptFunctions, lock_folder
+from gpusched_env.caching import KeptFunctions, keeping_folder
 from gpusched_env.errors import GpuschedError, InputError, did_you_mean
 from gpusched_env.locks import LOCKS, hold
 
@@ -298,7 +298,7 @@ _HELPER: Final = "-"
 @contextlib.contextmanager
 def _alone() -> Any:
     """While no other process builds."""
-    folder = lock_folder(Path(__file__))
+    folder = keeping_folder(Path(__file__))
     if not LOCKS or folder is None:
         yield
         return

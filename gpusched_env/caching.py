@@ -18,7 +18,7 @@ import os
 import stat
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -58,7 +58,9 @@ class KeptFunctions(FunctionCache):
     def __init__(self, function: Any, name: str, key: str, may_compile: Callable[[], bool] = lambda: True) -> None:
         self.may_compile = may_compile
         self._function, self.name, self._key = function, name, key
-        self._source, self._line = Path(inspect.getfile(function)), function.__code__.co_firstlineno
+        self._source = Path(inspect.getfile(function))
+        # Others may have the same name, unless it is one of the module or of a class.
+        self._line = function.__code__.co_firstlineno if "<" in function.__qualname__ else 0
         self._lock: IO[bytes] | None = None
 
     @property
@@ -68,7 +70,7 @@ class KeptFunctions(FunctionCache):
 
     def has_place(self) -> bool:
         """Whether there is a folder that a file can be kept in."""
-        return lock_folder(self._source) is not None
+        return keeping_folder(self._source) is not None
 
     def is_kept(self) -> bool:
         """Whether there is a file for some types, or no place for one."""
@@ -77,7 +79,7 @@ class KeptFunctions(FunctionCache):
 
     def is_compiled_elsewhere(self) -> bool:
         """Whether another process holds the lock of this function."""
-        folder = lock_folder(self._source)
+        folder = keeping_folder(self._source)
         if LOCKS and folder is not None:
             try:
                 hold(self._lock_in(folder)).close()
@@ -112,7 +114,7 @@ class KeptFunctions(FunctionCache):
         for folder in places_of(self._source):
             if _hindrance(folder, self._source) is None:
                 with contextlib.suppress(OSError):
-                    self._write(self._file(folder, key), _digest(key, content) + content)
+                    self._keep(self._file(folder, key), _digest(key, content) + content)
                     return
         tried = ", ".join(
             f"{folder} ({_hindrance(folder, self._source) or 'full'})" for folder in places_of(self._source)
@@ -136,9 +138,7 @@ class KeptFunctions(FunctionCache):
 
     def _found(self, sig: Any, target_context: Any) -> Any:
         key = self._types_key(sig, target_context.codegen())
-        for folder in places_of(self._source):
-            if _distrust(folder, self._source):
-                continue
+        for folder in trusted_folders(self._source):
             with contextlib.suppress(OSError):
                 file = self._file(folder, key)
                 whole = file.read_bytes()
@@ -148,22 +148,16 @@ class KeptFunctions(FunctionCache):
         return None
 
     def _types_key(self, sig: Any, codegen: Any) -> bytes:
-        """The key of what :func:`gpusched_env.compiling.sources_key` and a function's name leave open."""
+        """The key of what the sources and a function's name leave open."""
         cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
-        return types_key(sig, codegen, cells, self._source.read_bytes(), self._line)
+        return types_key(sig, codegen, cells, self._line)
 
     def _file(self, folder: Path, key: bytes) -> Path:
         version = f"py{sys.version_info.major}{sys.version_info.minor}"
         return folder / f"{self.name}-{self._key}-{version}.{hashlib.sha256(key).hexdigest()[:16]}.nbc"
 
-    def _write(self, file: Path, content: bytes) -> None:
-        partial = file.with_name(f"{file.name}.tmp.{os.getpid()}")
-        try:
-            partial.write_bytes(content)
-            partial.replace(file)
-        except OSError:
-            partial.unlink(missing_ok=True)
-            raise
+    def _keep(self, file: Path, content: bytes) -> None:
+        put(file, content)
         for path in file.parent.glob(f"{self.name}-*.nb[ci]"):
             if not path.name.startswith(f"{self.name}-{self._key}-"):
                 # A process that runs on those compiles anew, at worst.
@@ -171,7 +165,7 @@ class KeptFunctions(FunctionCache):
 
     def _acquire(self) -> None:
         """Be the one process that compiles this function; on file systems without locks, one of them."""
-        folder = lock_folder(self._source)
+        folder = keeping_folder(self._source)
         if not LOCKS or folder is None or self._lock is not None:
             return
         with contextlib.suppress(OSError):
@@ -186,9 +180,29 @@ class KeptFunctions(FunctionCache):
             self._lock = None
 
 
-def lock_folder(source: Path) -> Path | None:
+def put(file: Path, content: bytes) -> None:
+    """Write a file as a whole, or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    partial = file.with_name(f"{file.name}.tmp.{os.getpid()}")
+    try:
+        partial.write_bytes(content)
+        partial.replace(file)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def keeping_folder(source: Path) -> Path | None:
     """Where functions of ``source`` are kept, and locks are; ``None``: nowhere."""
     return next((folder for folder in places_of(source) if _hindrance(folder, source) is None), None)
+
+
+def trusted_folders(source: Path) -> Iterator[Path]:
+    """Where functions of ``source`` may have been kept, and nobody else could have put a file."""
+    return (folder for folder in places_of(source) if not _distrust(folder, source))
 
 
 def _distrust(folder: Path, source: Path) -> str | None:

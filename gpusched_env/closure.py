@@ -1,26 +1,18 @@
 """Which sources something is made by: files with all that they import, directly or through others.
 
-Imports are found in the text: nothing has to be imported for that, nor parsed, which would take longer than the rest of
-a start. Those for type checkers do not count, nor those from outside the package, unless they are a user's own and no
-installed library. What is imported under a name made at run time is not found.
+Imports are found in the text: nothing has to be imported for that. Those for type checkers do not count, nor those from
+outside the package, unless they are a user's own and no installed library. What is imported under a name made at run
+time is not found.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
 
-ROOT: Final = Path(__file__).parent
-PACKAGE: Final = ROOT.name
-
-_IMPORTS: Final = re.compile(
-    r"^([ \t]*)(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)|import[ \t]+([\w., \t]+))", re.MULTILINE
-)
-_NAMES: Final = re.compile(r"#[^\n]*|(\w+)(?:[ \t]+as[ \t]+\w+)?")
+from gpusched_env.sources import PACKAGE, ROOT, is_shipped, read, remember
 
 
 def closure(
@@ -50,10 +42,10 @@ def closure(
         if path in known or (path in found and found[path] >= late):
             continue
         found[path] = late
-        about = path.stat()
-        for imported, is_late in _imports(path, about.st_mtime_ns, about.st_size):
+        for imported, is_late in read(path).imports:
             if late or not is_late:
                 ahead += [(file, whole and not at_once) for file, whole in _places(imported, path, apart)]
+    remember()
     return sorted(found)
 
 
@@ -82,45 +74,12 @@ def _file(root: str | Path) -> Path:
     return found
 
 
-@functools.cache
-def _imports(path: Path, written_ns: int, size: int) -> Sequence[tuple[str, bool]]:
-    """What a file imports, as ``module`` or ``module:name``, and whether only a function does it."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    found: list[tuple[str, bool]] = []
-    for each in _IMPORTS.finditer(text):
-        indent, base, names, plain = each.groups()
-        headers = _headers(text[: each.start()], len(indent)) if indent else []
-        if any(header.startswith("if ") and "TYPE_CHECKING" in header for header in headers):
-            continue
-        # The last line of a long signature begins with its bracket.
-        late = any(header.startswith(("def ", "async def ", ")")) for header in headers)
-        if plain:
-            imported = [part.split()[0] for part in plain.split(",") if part.split()]
-        else:
-            imported = [f"{base}:{name}" for name in _NAMES.findall(names) if name] or [base]
-        found += [(name, late) for name in imported]
-    return tuple(dict.fromkeys(found))
-
-
-def _headers(before: str, indent: int) -> list[str]:
-    """The first lines of the blocks that a line with this indentation lies in, innermost first."""
-    found: list[str] = []
-    for line in reversed(before.splitlines()):
-        words = line.lstrip(" \t")
-        if not indent:
-            break
-        if words and words[0] != "#" and len(line) - len(words) < indent:
-            indent = len(line) - len(words)
-            found.append(words)
-    return found
-
-
 def _places(imported: str, path: Path, apart: tuple[str, ...]) -> Sequence[tuple[Path, bool]]:
     """The files that an import of ``path`` leads to, and whether what their functions import is followed."""
     base, _, name = imported.partition(":")
     if base.partition(".")[0] == PACKAGE:
         return _shipped(base, name, apart)
-    if path.is_relative_to(ROOT):
+    if is_shipped(path):
         return ()
     level = len(base) - len(base.lstrip("."))
     return _own(base[level:], name, [path.parents[level - 1]] if level else [path.parent, *_own_folders()])

@@ -11,8 +11,10 @@ Compiled functions write into arrays that they are given, and neither make nor r
 is off: on arrays it takes a tenth to a quarter of a step's time, on the records of the device two thirds. The exception
 says ``_nrt=True``.
 
-Numba by itself looks at the file that a function is in. Here the name of a cache file holds a hash of the contents of
-all sources that can end up in the function, so that an edit to any of them is seen by the next process.
+Numba by itself looks at the file that a function is in, and at when it was written. Here the name of a cache file holds
+a hash of what all sources say that can end up in the function. An edit to any of them is seen by the next process; one
+to a comment, a docstring or a module that the function's own does not import is none. Only the lines that errors of
+compiled code name are those of its compilation.
 
 With ``GPUSCHED_CHECK_INDICES=1`` in the environment everything is compiled so that it checks every index of an array,
 and of the compiled device's tables (:mod:`gpusched_env.devices.compiled.memory`): several times slower, for hunting
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
+import inspect
 import math
 import os
 import re
@@ -39,8 +41,9 @@ from numba import config, njit
 
 from gpusched_env.building import OFF, WAIT, Unit, choice, want
 from gpusched_env.caching import KeptFunctions, NotKept
-from gpusched_env.closure import ROOT, closure, modules_of
+from gpusched_env.closure import closure
 from gpusched_env.numba_internals import PartDispatcher, WholeCompiler, callback, compile_as, event, keep_in
+from gpusched_env.sources import PACKAGE, hash_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,6 +54,12 @@ if CHECK_INDICES:
 BUILD: Final = "checked-" if CHECK_INDICES else ""
 """Prefix of the names under which compiled functions are kept: those that check indices are kept apart."""
 
+APART: Final = tuple(
+    f"{PACKAGE}.{name}"
+    for name in ("building", "caching", "closure", "display", "errors", "locks", "reading", "sources", "syntax")
+)
+"""Modules of which nothing gets into compiled functions: they say when these are built, and how people read and write.
+"""
 AGAIN_S: Final = 2.0
 """How long Python runs the text of a function before it looks again whether that was compiled."""
 
@@ -205,26 +214,19 @@ def _cfunc(signature: Any, function: Callable[..., Any]) -> Any:
 
 def _kept(function: Any, may_compile: Callable[[], bool] = lambda: True) -> KeptFunctions:
     name = f"{function.__module__.split('.')[-1]}.{BUILD}{function.__qualname__}"
-    return KeptFunctions(function, re.sub("[<>]", "", name), sources_key(function.__module__), may_compile)
+    is_ours = function.__module__.startswith(f"{PACKAGE}.")
+    key = sources_key(function.__module__ if is_ours else Path(inspect.getfile(function)))
+    return KeptFunctions(function, re.sub("[<>]", "", name), key, may_compile)
 
 
 @functools.cache
-def sources_key(module: str) -> str:
-    """A hash of all that compiled functions of a module can be built from: the modules of its folder, and all that
-    these import.
+def sources_key(root: str | Path) -> str:
+    """A hash of all that compiled functions of a module of this package, or of a file, can be built from: the module,
+    and all that it imports.
 
     Compiled functions know what their module has imported; what a function imports when it runs does not get into them.
     """
-    folder = "/".join(module.split(".")[1:-1])
-    return _digest(closure(modules_of(folder), at_once=True)).hex()[:12]
-
-
-def _digest(files: list[Path]) -> bytes:
-    digest = hashlib.sha256()
-    for path in files:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
-    return digest.digest()
+    return hash_of(closure([root], at_once=True, apart=APART))
 
 
 @contextlib.contextmanager

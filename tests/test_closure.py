@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpusched_env import closure as sources
+from tests.made_up_package import instead
 from tests.refusals import refused
 
 FILES = {
@@ -48,16 +49,9 @@ except ImportError:
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(sources, "ROOT", tmp_path)
-    for cache in (sources.source, sources._shipped):
-        cache.cache_clear()
-    yield tmp_path
-    for cache in (sources.source, sources._shipped):
-        cache.cache_clear()
+def package(tmp_path: Path) -> Iterator[Path]:
+    with instead(tmp_path, FILES):
+        yield tmp_path
 
 
 def names(package: Path, *modules: str, **options: Any) -> list[str]:

@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 import pytest
+from numba import types
+from numba.core.registry import cpu_target
 
 import gpusched_env
 from gpusched_env.building import is_built
-from gpusched_env.closure import ROOT as ROOT_OF_PACKAGE
-from gpusched_env.closure import closure, modules_of
-from gpusched_env.compiling import callback_unit, sources_key
+from gpusched_env.caching import KeptFunctions
+from gpusched_env.closure import closure, modules_of, source
+from gpusched_env.compiling import APART, callback_unit, sources_key
 from gpusched_env.devices.compiled.entry import UNITS, compile_units
+from gpusched_env.sources import name_of
 
-PROBE = """
+PROBES = {
+    "tilted": """
 from gpusched_env.compiling import cached
 from gpusched_env.hardware.contention import tilt
 
 @cached()
-def probe(demand):
+def tilted(demand):
     return tilt(demand)
+""",
+    "timed": """
+from gpusched_env.compiling import cached
+from gpusched_env.hardware.clock import to_us
+
+@cached()
+def timed(ps):
+    return to_us(ps)
+""",
+    "importer": """
+from gpusched_env.envs.tilted import tilted
+from gpusched_env.envs.timed import timed
+LAST = 1
+""",
+}
+"""Modules of one folder; two have compiled functions, each with another law."""
+ASK_PROBES = """
+from gpusched_env.envs.importer import tilted, timed
+from gpusched_env.numba_internals import event
+class Compilations(event.Listener):
+    count = 0
+    def on_start(self, event):
+        self.count += 1
+    def on_end(self, event):
+        pass
+for probe, argument in ((tilted, 2.0), (timed, 3_000_000)):
+    compilations = Compilations()
+    with event.install_listener("numba:compile", compilations):
+        print(probe(argument), compilations.count > 0)
 """
-ASK_PROBE = """
-from gpusched_env.envs.probe import probe
-print(probe(2.0), sum(probe.whole.stats.cache_hits.values()))
+ASK_KEYS = """
+from gpusched_env.compiling import sources_key
+print(*map(sources_key, ("gpusched_env.devices.compiled.entry", "gpusched_env.envs.stepping")))
 """
 ASK_REFERENCE = """
 from gpusched_env import build_problem, load_scenario, make_device
@@ -69,25 +107,67 @@ def ask(copy: Path, script: str) -> str:
     return done.stdout.strip()
 
 
+def edit(copy: Path, name: str, old: str, new: str) -> None:
+    path = copy / "gpusched_env" / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
 def double(copy: Path, name: str, value: float) -> None:
     """A constant of the laws of contention."""
-    path = copy / "gpusched_env" / "hardware" / "contention.py"
-    old, text = f"\n{name} = {value}\n", path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, f"\n{name} = {2 * value}\n"))
+    edit(copy, "hardware/contention.py", f"\n{name} = {value}\n", f"\n{name} = {2 * value}\n")
 
 
-def test_an_edited_law_is_compiled_anew(copy: Path) -> None:
-    probe = copy / "gpusched_env" / "envs" / "probe.py"
-    probe.write_text(PROBE)
-    before, hits = ask(copy, ASK_PROBE).split()
-    assert (float(before), hits) == (pytest.approx((1.0 / 3.83) ** 1.7), "0")
-    assert ask(copy, ASK_PROBE).split() == [before, "1"]
-    double(copy, "TILT_FULL", 4.83)
-    after, hits = ask(copy, ASK_PROBE).split()
-    assert (float(after), hits) == (pytest.approx((1.0 / 8.66) ** 1.7), "0")
+def ask_probes(copy: Path) -> tuple[list[float], list[str]]:
+    """What the probes give, and which were compiled."""
+    found = [line.split() for line in ask(copy, ASK_PROBES).splitlines()]
+    names = ("tilted", "timed")
+    return [float(value) for value, _ in found], [
+        name for name, (_, done) in zip(names, found, strict=True) if done == "True"
+    ]
+
+
+@pytest.fixture
+def probed(copy: Path) -> Path:
+    """The package with the probes, which are compiled."""
+    for name, text in PROBES.items():
+        (copy / "gpusched_env" / "envs" / f"{name}.py").write_text(text)
+    assert ask_probes(copy) == ([pytest.approx((1.0 / 3.83) ** 1.7), 3.0], ["tilted", "timed"])
+    assert ask_probes(copy)[1] == []
+    return copy
+
+
+def test_an_edited_law_is_compiled_anew_where_it_is_read(probed: Path) -> None:
+    double(probed, "TILT_FULL", 4.83)
+    assert ask_probes(probed) == ([pytest.approx((1.0 / 8.66) ** 1.7), 3.0], ["tilted"])
     # What was compiled before is gone.
-    assert len(list((probe.parent / "__pycache__").glob("probe.probe-*"))) == 1
+    folder = probed / "gpusched_env" / "envs" / "__pycache__"
+    assert [len(list(folder.glob(f"{name}.{name}-*"))) for name in ("tilted", "timed")] == [1, 1]
+    edit(probed, "hardware/clock.py", "return ps / 1e6", "return ps / 3e6")
+    assert ask_probes(probed) == ([pytest.approx((1.0 / 8.66) ** 1.7), 1.0], ["timed"])
+
+
+def test_what_changes_no_compiled_function_compiles_none(probed: Path) -> None:
+    """Comments, docstrings and layout, where a law is, where it is called and between; and what imports it."""
+    before = ask_probes(probed)[0]
+    edit(probed, "hardware/contention.py", '"""How much older warps go first', '# Older ones.\n    """How much')
+    edit(probed, "hardware/contention.py", "\nTILT_FULL", "\n\n# Fitted.\nTILT_FULL")
+    edit(probed, "envs/tilted.py", "def tilted(demand):\n", 'def tilted(demand):\n    """Tilted."""\n\n')
+    edit(probed, "envs/tilted.py", "\nfrom", "\n# Laws.\nfrom")
+    edit(probed, "envs/timed.py", "    return", '    """Timed."""\n    return')
+    edit(probed, "envs/importer.py", "LAST = 1", "LAST = 2")
+    edit(probed, "building.py", "LOOK_S: Final = 0.2", "LOOK_S: Final = 0.3")
+    assert ask_probes(probed) == (before, [])
+
+
+def test_comments_in_all_sources_leave_the_device_as_it_is(copy: Path) -> None:
+    before = ask(copy, ASK_KEYS)
+    for path in (copy / "gpusched_env").rglob("*.py"):
+        path.write_text(f"# As before.\n\n{path.read_text()}\n# The end.\n")
+    assert ask(copy, ASK_KEYS) == before
+    double(copy, "YOUNGER", 0.4)
+    assert not set(ask(copy, ASK_KEYS).split()) & set(before.split())
 
 
 @pytest.mark.long
@@ -127,13 +207,73 @@ def test_what_is_compiled_imports_nothing_late() -> None:
 
 
 def test_keys_follow_the_imports() -> None:
-    """Modules of one folder share a key; folders of which none has all that the other has do not."""
-    assert sources_key("gpusched_env.hardware.solo") == sources_key("gpusched_env.hardware.power")
-    folders = ("hardware.solo", "devices.compiled.entry", "devices.reference.blocks", "envs.stepping", "agents.forward")
-    assert len({sources_key(f"gpusched_env.{module}") for module in folders}) == len(folders)
-    device = closure(modules_of("devices/compiled"), at_once=True)
-    assert ROOT_OF_PACKAGE / "hardware" / "contention.py" in device
-    assert ROOT_OF_PACKAGE / "workload" / "importers" / "kineto.py" not in device
+    """Modules share a key only if they have the same closure."""
+    modules = ("hardware.solo", "hardware.power", "devices.compiled.entry", "devices.reference.blocks", "envs.stepping")
+    assert len({sources_key(f"gpusched_env.{module}") for module in modules}) == len(modules)
+    device = closure(["gpusched_env.devices.compiled.entry"], at_once=True, apart=APART)
+    names = [name_of(path) for path in device]
+    assert {"hardware/contention.py", "devices/rules/l2.py", "compiling.py"} <= {*names}
+    assert not [name for name in names if name.startswith(("building", "caching", "display", "envs", "reading"))]
+
+
+def test_what_compiled_functions_call_is_in_their_closure() -> None:
+    """Whatever it is called by: also what stands in for an access function of a text that both devices share."""
+    for module in LAWFUL:
+        importlib.import_module(module)
+    kept = [each for each in gc.get_objects() if isinstance(each, KeptFunctions) and source(module_of(each))]
+    assert {"entry._drive", "entry._end", "stepping.step_range", "outlook.mean_losses"} <= {each.name for each in kept}
+    outside = []
+    for each in kept:
+        files = closure([module_of(each)], at_once=True, apart=APART)
+        called = {function.__module__ for function in reached(each._function)}
+        outside += [(each.name, module) for module in called if source(module) not in files]
+    assert outside == []
+
+
+LAWFUL = [
+    *modules_of("devices/compiled"),
+    *modules_of("envs"),
+    *modules_of("planning"),
+    *modules_of("games/fleet/stepping"),
+]
+
+
+def module_of(kept: KeptFunctions) -> str:
+    module: str = kept._function.__module__
+    return module if module.startswith("gpusched_env.") else "none"
+
+
+def reached(function: Any) -> set[Any]:
+    """A function and all of this package that its compiled form calls, by names in the texts."""
+    found: set[Any] = set()
+    ahead = [function]
+    while ahead:
+        function = ahead.pop()
+        if function not in found:
+            found.add(function)
+            named = [meant(each) for each in named_by(function)]
+            ahead += [each for each in named if each is not None and each.__module__.startswith("gpusched_env.")]
+    return found
+
+
+def named_by(function: Any) -> Iterator[Any]:
+    yield from (cell.cell_contents for cell in function.__closure__ or ())
+    codes = [function.__code__]
+    for code in codes:
+        codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+        for name in code.co_names:
+            value = function.__globals__.get(name)
+            yield value
+            if isinstance(value, ModuleType):
+                yield from (getattr(value, attribute, None) for attribute in code.co_names)
+
+
+def meant(value: Any) -> Any:
+    """The function that compiled code calls under what Python calls so; ``None``: it calls nothing."""
+    if isinstance(value, FunctionType):
+        kind = cpu_target.typing_context._globals.get(value)
+        return kind.dispatcher.py_func if isinstance(kind, types.Dispatcher) else value
+    return getattr(value, "py_func", None) or getattr(value, "_defn", None)
 
 
 def test_what_was_compiled_is_known_as_kept() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gpusched_env.caching import open_to_others, places_of
-from gpusched_env.closure import ROOT, modules_of
+from gpusched_env.caching import trusted_folders
+from gpusched_env.closure import modules_of, source
 from gpusched_env.compiling import sources_key
 from gpusched_env.display.table import Table
+from gpusched_env.sources import ROOT
 
 LINKED: Final = ("agents", "baselines", "experiments")
 """Rooms that lie beside the package, and are imported through it."""
@@ -32,20 +33,17 @@ class Kept(NamedTuple):
 def list_kept() -> list[Kept]:
     """All files, by folder and name. Folders that others can write to are not looked at."""
     found: list[Kept] = []
-    # Modules of one folder share a key, and a place.
-    modules = {module.rpartition(".")[0]: module for room in ("", *LINKED) for module in modules_of(room)}
-    for package, module in modules.items():
-        source = ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py")
-        for place in dict.fromkeys(places_of(source)):
-            if place.is_dir() and (place.parent == source.parent or open_to_others(place) is None):
-                folder = "/".join(package.split(".")[1:])
-                found += [_kept(file, folder, sources_key(module)) for file in place.glob("*-py*.nbc")]
+    for package in dict.fromkeys(module.rpartition(".")[0] for room in ("", *LINKED) for module in modules_of(room)):
+        folder = "/".join(package.split(".")[1:])
+        for place in trusted_folders(ROOT / folder / "__init__.py"):
+            found += [_kept(file, folder, package) for file in place.glob("*-py*.nbc")]
     return sorted(found)
 
 
-def _kept(file: Path, folder: str, key: str) -> Kept:
-    unit, of, _ = file.name.rsplit("-", 2)
-    return Kept(folder, unit, file.stat().st_size, of != key, file)
+def _kept(file: Path, folder: str, package: str) -> Kept:
+    unit, key, _ = file.name.rsplit("-", 2)
+    module = f"{package}.{unit.partition('.')[0]}"
+    return Kept(folder, unit, file.stat().st_size, source(module) is None or key != sources_key(module), file)
 
 
 def clear_kept() -> list[Kept]:

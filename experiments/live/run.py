@@ -30,7 +30,7 @@ from gpusched_env.experiments.lib.names import SchedulerSource, expanded, new_sc
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Progress, Shared, run_grid
 from gpusched_env.experiments.live.result import KernelFits, Live, LiveEpisode, LiveFigures, encode_live, figures_of
-from gpusched_env.experiments.ranking.made import Fingerprints, closure_of, hash_of, merged
+from gpusched_env.experiments.ranking.made import Fingerprints, closure_of, merged
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.clock import to_ps
 from gpusched_env.hardware.specs import GpuSpec, load_gpu, match_gpu
@@ -45,6 +45,7 @@ from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.contract import Scheduler, is_clairvoyant
 from gpusched_env.scheduling.timeline import Detail
 from gpusched_env.scheduling.view import View
+from gpusched_env.sources import hash_of
 from gpusched_env.versions import versions
 
 

@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from gpusched_env.baselines.registry import SCHEDULERS
-from gpusched_env.closure import ROOT
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.games.game import game_of
@@ -30,6 +29,7 @@ from gpusched_env.experiments.ranking.replay import ReplayOfFiles
 from gpusched_env.experiments.ranking.result import Ranking, encode_ranking, read_ranking, read_rankings
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.scenarios.scenario import load_scenario
+from gpusched_env.sources import ROOT
 from tests.refusals import refused
 
 OWN = """from gpusched_env.baselines.pass_through import PassThrough

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
 import pytest
 
-from gpusched_env import closure
-from gpusched_env.experiments.ranking import made as sources
-from gpusched_env.experiments.ranking.made import closure_of, hash_of
+from gpusched_env import sources
+from gpusched_env.caching import keeping_folder
+from gpusched_env.experiments.ranking.made import closure_of
+from gpusched_env.sources import hash_of, name_of
+from tests.made_up_package import forget, instead
 
 DEVICE = '''"""A device."""
 
@@ -52,23 +54,14 @@ FILES = {
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def package(tmp_path: Path) -> Iterator[Path]:
     root = tmp_path / "gpusched_env"
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    caches: Any = (closure.source, closure._imports, closure._shipped, sources._parsed, sources._shipped_data)
-    for module in (closure, sources):
-        monkeypatch.setattr(module, "ROOT", root)
-    for cache in caches:
-        cache.cache_clear()
-    yield root
-    for cache in caches:
-        cache.cache_clear()
+    with instead(root, FILES):
+        yield root
 
 
 def names(*roots: str | Path) -> list[str]:
-    return sorted(sources._name(path) for path in closure_of(roots))
+    return sorted(name_of(path) for path in closure_of(roots))
 
 
 def now(module: str) -> str:
@@ -150,3 +143,37 @@ def test_files_of_a_user_count_with_what_they_import_and_read(package: Path, tmp
     assert after != before
     assert hash_of(closure_of([file]), "depth=3") not in (before, after)
     assert closure_of([file], closure_of([own / "near.py"])) == closure_of([file]) - {own / "near.py"}
+
+
+def parsed_now(module: str) -> tuple[str, int]:
+    """The hash that a new process finds, and how many files it parses for that."""
+    forget()
+    with mock.patch.object(sources, "parsed", wraps=sources.parsed) as calls:
+        return now(module), calls.call_count
+
+
+def test_what_was_parsed_is_remembered(package: Path) -> None:
+    before, count = parsed_now("devices.device")
+    assert count == 6
+    assert parsed_now("devices.device") == (before, 0)
+    edit(package / "hardware" / "late.py", "2", "3")
+    after, count = parsed_now("devices.device")
+    assert (after != before, count) == (True, 1)
+    (package / "hardware" / "late.py").touch()
+    assert parsed_now("devices.device") == (after, 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"parser": "another", "known": {}}'])
+def test_what_is_remembered_wrongly_is_parsed_anew(package: Path, content: bytes) -> None:
+    before, count = parsed_now("devices.device")
+    folder = keeping_folder(package / sources.REMEMBERED)
+    assert folder is not None
+    (folder / sources.REMEMBERED).write_bytes(content)
+    assert parsed_now("devices.device") == (before, count)
+    assert parsed_now("devices.device") == (before, 0)
+
+
+def test_where_nothing_can_be_kept_all_is_parsed(package: Path) -> None:
+    with mock.patch.object(sources, "keeping_folder", return_value=None):
+        before = parsed_now("devices.device")
+        assert parsed_now("devices.device") == before
