@@ -49,6 +49,7 @@ from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
 from gpusched_env.scheduling.reads import Reads
+from gpusched_env.scheduling.room import UNBOUNDED, Room
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 _EXACT = 1e-9
@@ -90,6 +91,7 @@ class LithOS:
 
     set_up = SetUp(commands=("preempt", "partition"), masks=True)
     reads: Reads = ("priorities", "profiles", "shapes", "completions", "progress")
+    waits_for: Room | None = None
     ranges: ClassVar[Ranges] = {
         "quota": Choice(get_args(Quota)),
         "atom_us": Range(50.0, 2000.0, log=True),
@@ -153,6 +155,7 @@ class LithOS:
         self._all = self._set_of(range(self._tpcs))
         self._sets = {owner: self._set_of(own) for owner, own in self._own.items()}
         """Set of the TPCs of each tenant with a quota."""
+        self._most_left_us = np.full(len(knowledge.tenants), self._outstanding_us)
         self._held: dict[float, int] = {}
         """Set of the TPCs of each launch in flight."""
         self._launches = b""
@@ -164,6 +167,7 @@ class LithOS:
 
     def decide(self, view: View) -> Command:
         """End atoms; then launch the first kernel for which there are TPCs."""
+        self.waits_for = None
         if self._set_up:
             return self._set_up.pop()
         self._look(view)
@@ -171,16 +175,16 @@ class LithOS:
         if isinstance(end, Preempt):
             return end
         kernels = launchable_kernels(view)
-        if not kernels:
-            return end
         left_us = view.tenants.array[:, LEFT_US].tolist()
         least_early_us = math.inf
+        early = np.zeros(len(left_us), np.int64)
         for kernel in kernels:
             tenant = int(kernel[TENANT])
             early_us = left_us[tenant] - self._outstanding_us
             # What was launched behind an atom waits for the next one.
             if early_us > 0.0 and not kernel[PREEMPTED]:
                 least_early_us = min(least_early_us, early_us)
+                early[tenant] = UNBOUNDED
                 continue
             tpcs = self._tpcs_for(view, kernel)
             if not tpcs:
@@ -193,6 +197,8 @@ class LithOS:
             own = self._own.get(tenant, range(0))
             level = self._urgent_level if own[: len(tpcs)] == tpcs else 0
             return Launch(launch, level, self._partition(tpcs))
+        # The others wait for TPCs, which are free when something happens.
+        self.waits_for = Room(early, self._most_left_us, end.until_us, SETTLED_US, any_change=True)
         return Wait(min(end.until_us, view.time_us + max(least_early_us, SETTLED_US)))
 
     def _end_of_atom(self, view: View) -> Preempt | Wait:
