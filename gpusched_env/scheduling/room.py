@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.scheduling.contract import Scheduler
 
+NOTHING_DUE: Final[NDArray[np.float64]] = np.empty(0)
 UNBOUNDED: Final = 2**62
 """More launches than are ever in flight."""
 
@@ -28,13 +29,12 @@ class Room(NamedTuple):
     most_left_us: NDArray[np.float64]
     """Predicted time left in flight (``LAUNCHED_LEFT_US``) up to which a tenant has room, ``(tenants,)``; ``inf``: it
     does not matter."""
-    until_us: float = np.inf
-    """Simulated time at which the scheduler looks again at the latest."""
+    due_us: NDArray[np.float64] = NOTHING_DUE
+    """How long after its start the scheduler looks at a kernel with blocks yet to run, by identity; empty: never."""
     least_us: float = 0.0
-    """The shortest wait (>= 0); it is also asked where less is left until :attr:`until_us`."""
+    """The shortest wait (>= 0); what is due is looked at so much later."""
     any_change: bool = False
-    """Whether it is also asked when anything else is launched, launchable, running or with blocks yet to run than at
-    its latest command, which is a ``Wait`` then."""
+    """Whether it is also asked when something else is issued, or is not in flight any more."""
 
     @classmethod
     def of_any(cls, tenants: int) -> Room:

@@ -12,76 +12,81 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import called, native
-from gpusched_env.devices.compiled import ruling  # noqa: F401 (what the stock reads)
+from gpusched_env.devices.compiled import ruling  # noqa: F401 (what the rules read)
 from gpusched_env.devices.compiled.access import clients, env_at, flights, given, launches, problem
 from gpusched_env.devices.compiled.arena import Arena
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.issuing import is_launchable
 from gpusched_env.devices.compiled.layout import DEADLOCK, DECIDE, IDLE, NONE, OVER
 from gpusched_env.devices.compiled.views import launched_left_us, on_gpu
-from gpusched_env.devices.rules.world import preempting
-from gpusched_env.hardware.clock import PS_PER_US, to_ps
-from gpusched_env.scheduling.commands import NOTHING, WAITING, Command, Wait
+from gpusched_env.devices.rules.world import preempting, started_ps
+from gpusched_env.hardware.clock import PS_PER_US, to_ps, to_us
+from gpusched_env.scheduling.commands import LAUNCH, NOTHING, WAITING, Command, Wait
 from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.room import Room, WaitsForRoom
 from gpusched_env.scheduling.view import View
 
-STOCK = 5
-"""Figures of what a scheduler may have seen change, see :func:`take_stock`."""
-
 
 @called
-def launchable_kernels(w, tenant):
-    """How many kernels of a tenant are shown as launchable."""
-    found = 0
+def can_launch(w, tenant):
+    """Whether a kernel of a tenant is shown as launchable."""
     slot = clients(w, tenant).pending_first
     for _ in range(problem(w).lookahead):
         if slot == NONE:
-            break
-        found += 1 if is_launchable(w, launches(w, slot)) else 0
+            return False
+        if is_launchable(w, launches(w, slot)):
+            return True
         slot = launches(w, slot).after
-    return found
+    return False
 
 
 @called
-def take_stock(w, stock):
-    """Write what is launched, pending, launchable, running, and of that with blocks yet to run; whether it is new.
+def has_changed(w, stock):
+    """Whether other numbers of launches are in flight and pending; ``stock`` has them as they were, and is written.
 
-    While no command is given, each figure changes in one direction as long as those before it stay: equal ones are of
-    the same launches.
+    While no command is given the first only falls, and while that stays the second only rises: equal ones are of the
+    same launches.
     """
-    launched = pending = launchable = started = unfinished = 0
+    launched = pending = 0
     for tenant in range(problem(w).tenants):
         launched += clients(w, tenant).kernels_launched
         pending += clients(w, tenant).kernels_pending
-        launchable += launchable_kernels(w, tenant)
-    slot = w.started_first
+    changed = stock[0] != launched or stock[1] != pending
+    stock[0], stock[1] = launched, pending
+    return changed
+
+
+@called
+def next_due_us(w, room):
+    """When the first started kernel with blocks yet to run is due; ``inf``: none is."""
+    first_us = np.inf
+    slot = w.started_first if len(room.due_us) > 0 else NONE
     while slot != NONE:
-        started += 1
+        launch = launches(w, slot)
         waiting, _ = on_gpu(w, slot)
-        unfinished += 1 if waiting > 0 and not preempting(w, launches(w, slot)) else 0
+        if waiting > 0 and not preempting(w, launch):
+            started_us = to_us(started_ps(w, launch))
+            first_us = min(first_us, started_us + room.due_us[launch.identity] + room.least_us)
         slot = flights(w, slot).started_after
-    is_new = False
-    for place, figure in enumerate((launched, pending, launchable, started, unfinished)):
-        is_new = is_new or stock[place] != figure
-        stock[place] = figure
-    return is_new
+    return first_us
 
 
 @called
 def waits_on(w, room, stock):
     """Whether a scheduler that waits for room would wait again; then that is the command that is given."""
-    now_us = w.now_ps / PS_PER_US
-    if now_us + room.least_us > room.until_us or (room.any_change and take_stock(w, stock)):
+    if room.any_change and has_changed(w, stock):
         return False
+    now_us = w.now_ps / PS_PER_US
+    due_us = next_due_us(w, room)
     early_us = np.inf
     for tenant in range(problem(w).tenants):
-        if clients(w, tenant).kernels_launched < room.most_launched[tenant] and launchable_kernels(w, tenant) > 0:
+        if clients(w, tenant).kernels_launched < room.most_launched[tenant] and can_launch(w, tenant):
             early_us = min(early_us, launched_left_us(w, tenant) - room.most_left_us[tenant])
-    if early_us <= 0.0:
+    if due_us <= now_us or early_us <= 0.0:
         return False
     command = given(w)
-    command.code, command.until_ps = WAITING, to_ps(min(room.until_us, now_us + max(early_us, room.least_us)))
+    until_us = min(max(due_us, now_us + room.least_us), now_us + max(early_us, room.least_us))
+    command.code, command.until_ps = WAITING, to_ps(until_us)
     return True
 
 
@@ -95,14 +100,16 @@ def wait_for_room(address, drive_at, room, stock):
         address: of an environment's record; its scheduler gave a command, or it has been served.
         drive_at: of :func:`~gpusched_env.devices.compiled.entry.compile_units`.
         room: a :class:`~gpusched_env.scheduling.room.Room`.
-        stock: what there was when the scheduler was asked, ``(STOCK,)``; written.
+        stock: launches in flight and pending that are known, ``(2,)``; written.
 
     Returns:
         why the event loop stopped last.
     """
     w = env_at(address, 0)
     if room.any_change and given(w).code != NOTHING:
-        take_stock(w, stock)
+        has_changed(w, stock)
+        if given(w).code == LAUNCH:
+            stock[0], stock[1] = stock[0] + 1, stock[1] - 1
     reason = call(drive_at, address, 1)
     while reason == DECIDE and waits_on(w, room, stock):
         reason = call(drive_at, address, 1)
@@ -116,7 +123,7 @@ class Waits:
         """``scheduler``: is asked when there may be room."""
         assert isinstance(scheduler, WaitsForRoom)
         self._arena, self._drive_at, self._scheduler = arena, drive_at, scheduler
-        self._stock: NDArray[np.int64] = np.zeros(STOCK, np.int64)
+        self._stock: NDArray[np.int64] = np.zeros(2, np.int64)
         self.commands = 0
         """Commands that were no waits."""
 
