@@ -42,13 +42,14 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from gpusched_env.baselines.evict import SETTLED_US, least_urgent
-from gpusched_env.baselines.pending import ID, TENANT, launchable_kernels
+from gpusched_env.baselines.pending import ID, LAUNCHABLE, TENANT, launchable_kernels
 from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command, Launch, Partition, Preempt, SetPartition, Wait
 from gpusched_env.scheduling.reads import Reads
+from gpusched_env.scheduling.room import UNBOUNDED, Room
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 _EXACT = 1e-9
@@ -90,6 +91,7 @@ class LithOS:
 
     set_up = SetUp(commands=("preempt", "partition"), masks=True)
     reads: Reads = ("priorities", "profiles", "shapes", "completions", "progress")
+    waits_for: Room | None = None
     ranges: ClassVar[Ranges] = {
         "quota": Choice(get_args(Quota)),
         "atom_us": Range(50.0, 2000.0, log=True),
@@ -153,6 +155,9 @@ class LithOS:
         self._all = self._set_of(range(self._tpcs))
         self._sets = {owner: self._set_of(own) for owner, own in self._own.items()}
         """Set of the TPCs of each tenant with a quota."""
+        self._due_us = np.array(self._last_us)
+        self._most_launched = np.full(len(knowledge.tenants), UNBOUNDED)
+        self._most_left_us = np.full(len(knowledge.tenants), self._outstanding_us)
         self._held: dict[float, int] = {}
         """Set of the TPCs of each launch in flight."""
         self._launches = b""
@@ -164,27 +169,30 @@ class LithOS:
 
     def decide(self, view: View) -> Command:
         """End atoms; then launch the first kernel for which there are TPCs."""
+        self.waits_for = None
         if self._set_up:
             return self._set_up.pop()
         self._look(view)
         end = self._end_of_atom(view)
         if isinstance(end, Preempt):
             return end
-        kernels = launchable_kernels(view)
-        if not kernels:
-            return end
         left_us = view.tenants.array[:, LEFT_US].tolist()
         least_early_us = math.inf
-        for kernel in kernels:
+        held_back: set[int] = set()
+        early: set[int] = set()
+        for kernel in launchable_kernels(view):
             tenant = int(kernel[TENANT])
             early_us = left_us[tenant] - self._outstanding_us
             # What was launched behind an atom waits for the next one.
             if early_us > 0.0 and not kernel[PREEMPTED]:
                 least_early_us = min(least_early_us, early_us)
+                early.add(tenant)
                 continue
             tpcs = self._tpcs_for(view, kernel)
             if not tpcs:
+                held_back.add(tenant)
                 continue
+            self.waits_for = self._room(view, held_back, early, tenant)
             launch = int(kernel[ID])
             if tpcs == self._own.get(tenant):
                 self._held[launch] = self._set_of(tpcs[: self._wanted(kernel)])
@@ -193,7 +201,31 @@ class LithOS:
             own = self._own.get(tenant, range(0))
             level = self._urgent_level if own[: len(tpcs)] == tpcs else 0
             return Launch(launch, level, self._partition(tpcs))
+        self.waits_for = self._room(view, held_back, early)
         return Wait(min(end.until_us, view.time_us + max(least_early_us, SETTLED_US)))
+
+    def _room(self, view: View, held_back: set[int], early: set[int], launching: int | None = None) -> Room | None:
+        """What tenants need for a launch; ``None``: that is not all that matters.
+
+        Args:
+            view: the present.
+            held_back: tenants with kernels that wait for TPCs, which are free when something has changed.
+            early: tenants with kernels that wait for what is in flight.
+            launching: the tenant whose kernel is launched now, if one is: those behind it have not been looked at.
+        """
+        pending, stops = view.pending.array, bool(view.running.array[:, PREEMPTING].any())
+        preempted = pending[:, PREEMPTED] != 0.0
+        if launching is None and not pending[preempted, LAUNCHABLE].all():
+            return None
+        if launching is not None:
+            # Of an owner whose last kernel is launched TPCs are lent again.
+            lends = view.tenants.array[launching, KERNELS_PENDING] <= 1.0
+            if stops or preempted.any() or (held_back and lends):
+                return None
+        most_launched = self._most_launched.copy()
+        most_launched[list(held_back - early)] = 0
+        any_change = stops or bool(held_back)
+        return Room(most_launched, self._most_left_us, self._due_us, SETTLED_US, any_change)
 
     def _end_of_atom(self, view: View) -> Preempt | Wait:
         """The drain that ends an atom now, or when to look again."""

@@ -100,6 +100,7 @@ class Moore(RankedStreams):
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         """No job is there."""
         super().reset(knowledge, rng)
+        self.waits_for = None
         self._rejects = self._reject and "reject" in knowledge.commands
         self._there: list[JobId] = []
         """Jobs with a deadline of which the plan was made."""

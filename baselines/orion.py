@@ -43,6 +43,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command
 from gpusched_env.scheduling.reads import Reads
+from gpusched_env.scheduling.room import Room
 from gpusched_env.scheduling.view import PendingColumn, TenantColumn, View
 
 T = TenantColumn
@@ -104,6 +105,7 @@ class Orion:
     """Profile-aware co-scheduling: best-effort kernels only beside kernels bound by another resource."""
 
     reads: Reads = ("priorities", "requests", "profiles", "demands", "shapes", "completions")
+    waits_for: Room | None = None
     ranges: ClassVar = {
         "sm_threshold": Choice((0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, math.inf)),
         # Limits of 10 us to 10 ms.
@@ -164,6 +166,7 @@ class Orion:
         self._limit_us = self._duration_share * latency_us
         self._sms = self._sm_share * knowledge.gpu.sms
         self._search = None
+        self.waits_for = Room.of_any(len(knowledge.tenants)) if self._search_slowdown is None else None
         if self._search_slowdown is not None:
             self._search = SmSearch(knowledge, self._classes.urgent, self._search_slowdown)
         self._last = -1

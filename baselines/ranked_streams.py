@@ -20,6 +20,7 @@ from gpusched_env.baselines.ranges import Choice, Range, Ranges
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scheduling.commands import WAIT, Command, Launch
+from gpusched_env.scheduling.room import Room
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
 LAUNCHED = int(TenantColumn.KERNELS_LAUNCHED)
@@ -63,6 +64,7 @@ def ranked_priorities(ranks: Iterable[Rank], levels: int) -> dict[Rank, int]:
 class RankedStreams(abc.ABC):
     """Every kernel goes straight to its stream, at a priority by the rank of its job among those in service."""
 
+    waits_for: Room | None = None
     ranges: ClassVar[Ranges] = {
         "classes": Choice(get_args(Classes)),
         "depth": Range(1, 64, log=True),
@@ -94,6 +96,9 @@ class RankedStreams(abc.ABC):
             "two": [int(urgency > min(urgencies)) for urgency in urgencies],
             "one": [0] * len(urgencies),
         }[self._classes]
+        tenants = len(urgencies)
+        # Rules that do more than launch have to be asked without room, too, and take it back.
+        self.waits_for = Room(np.full(tenants, self._depth), np.full(tenants, np.inf))
         self._heads: dict[int, Row] = {}
         """The oldest kernel of each tenant that was pending last."""
         self._seen: View | None = None

@@ -54,6 +54,7 @@ from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command, Launch, Preempt, Wait
 from gpusched_env.scheduling.reads import Reads
+from gpusched_env.scheduling.room import Room
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
@@ -67,6 +68,7 @@ class Tally:
 
     reads: Reads = ("priorities", "profiles", "shapes", "completions", "progress")
     set_up = SetUp(commands=("preempt",))
+    waits_for: Room | None = None
     ranges: ClassVar[Ranges] = {
         "turnaround_us": Range(5.0, 500.0, log=True),
         "idle_us": Range(0.0, 200.0),
@@ -128,6 +130,7 @@ class Tally:
         """Stream priority of each tenant: only urgent ones of several classes differ from others."""
         self._forms = [self._form_of(kernel) for kernel in knowledge.kernels]
         """Form of each kernel, by identity."""
+        self._any_room = Room.of_any(len(knowledge.tenants))
         self._form: dict[int, Form] = {}
         """Form of each launch of the less urgent tenants, by launch id."""
         self._owed_us: dict[int, float] = {}
@@ -150,6 +153,9 @@ class Tally:
             in_front = min(in_front, kernel[P.PRIORITY])
         # Urgent kernels never give way, and there may be hundreds: NumPy is the quicker one to find others among them.
         others = (priorities > self._least_urgent).nonzero()[0].tolist()
+        # Of urgent kernels alone none gives way, and without a kernel to launch there is nothing to do.
+        is_quiet = not others and (kernel is None or kernel[P.PRIORITY] <= self._least_urgent)
+        self.waits_for = self._any_room if is_quiet else None
         giving_way = [row for row in others if self._gives_way(running[row].tolist(), in_front)]
         stop = evict(view, giving_way, "drain", self._gpu)
         if isinstance(stop, Preempt):

@@ -87,6 +87,8 @@ class Triage(RankedStreams):
         """No job has a rank."""
         super().reset(knowledge, rng)
         self._rejects = self._hopeless == "rejected" and "reject" in knowledge.commands
+        if self._rejects:
+            self.waits_for = None
         self._earlier_us = [
             self._worth * math.log(max(tenant.weight, 1e-9) / tenant.alone_us) for tenant in knowledge.tenants
         ]

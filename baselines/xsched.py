@@ -49,6 +49,7 @@ from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.set_up import SetUp
 from gpusched_env.scheduling.commands import Command, Launch, Preempt, Wait
 from gpusched_env.scheduling.reads import Reads
+from gpusched_env.scheduling.room import UNBOUNDED, Room
 from gpusched_env.scheduling.view import PendingColumn, RunningColumn, TenantColumn, View
 
 P, R, T = PendingColumn, RunningColumn, TenantColumn
@@ -63,6 +64,7 @@ class XSched:
 
     reads: Reads = ("priorities", "objectives", "requests", "profiles", "completions", "progress")
     set_up = SetUp(commands=("preempt",))
+    waits_for: Room | None = None
     ranges: ClassVar[Ranges] = {
         "policy": Choice(get_args(Policy)),
         "threshold": Range(1, 64, log=True),
@@ -119,6 +121,9 @@ class XSched:
         self._urgent = [tenant.priority == highest for tenant in knowledge.tenants]
         self._full = [False] * len(knowledge.tenants)
         """Whether a tenant waits for a batch to finish, by tenant."""
+        # What runs is interrupted, and laxities are used up, without room for a launch, too.
+        launches_only = self._level < 3 and self._policy != "lax"
+        self.waits_for = Room.of_any(len(knowledge.tenants)) if launches_only else None
 
     def decide(self, view: View) -> Command:
         """Launch from the queues that the policy lets run; hold back, or interrupt, the others."""
@@ -173,6 +178,8 @@ class XSched:
         row = view.tenants.array[tenant]
         in_flight = int(row[T.KERNELS_LAUNCHED])
         self._full[tenant] = in_flight > threshold - batch if self._full[tenant] else in_flight >= threshold
+        if self.waits_for is not None:
+            self.waits_for.most_launched[tenant] = threshold - batch + 1 if self._full[tenant] else UNBOUNDED
         if self._full[tenant]:
             return math.inf
         never_suspended = self._policy == "hpf" and self._urgent[tenant]

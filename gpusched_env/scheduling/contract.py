@@ -25,8 +25,9 @@ class Scheduler(Protocol):
 
     The same object drives the simulated devices and a real GPU. How it wants its tenants run and itself asked it says
     in an attribute ``set_up`` (:class:`~gpusched_env.scenarios.set_up.SetUp`), what its decisions depend on in
-    ``reads`` (:mod:`gpusched_env.scheduling.reads`); without them it takes the scenario as it is. One that is to know
-    what no scheduler can know is :class:`Clairvoyant`.
+    ``reads`` (:mod:`gpusched_env.scheduling.reads`), what it waits for in ``waits_for``
+    (:mod:`gpusched_env.scheduling.room`); without them it takes the scenario as it is, and is asked whenever it can be.
+    One that is to know what no scheduler can know is :class:`Clairvoyant`.
     """
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
@@ -121,7 +122,7 @@ class Device(Protocol):
 
 @runtime_checkable
 class SelfDriving(Protocol):
-    """A device that can play an episode by itself, in compiled code between two decisions for an interval."""
+    """A device that can play an episode by itself, in compiled code between two questions to a scheduler."""
 
     def drives(self, scheduler: Scheduler, problem: Problem) -> bool:
         """Whether it can, with a scheduler that was told of the episode, on a problem."""

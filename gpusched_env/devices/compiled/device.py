@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.arena import Arena, Saved
-from gpusched_env.devices.compiled.driving import Intervals
+from gpusched_env.devices.compiled.driving import Intervals, dispatcher_of
 from gpusched_env.devices.compiled.entry import (
     compile_units,
     drive,
@@ -28,10 +28,10 @@ from gpusched_env.devices.compiled.entry import (
     tenant_comes,
     tenant_goes,
 )
+from gpusched_env.devices.compiled.waiting import Waits
 from gpusched_env.devices.rules.rows import deadlock
 from gpusched_env.errors import DeadlockError
 from gpusched_env.hardware.clock import NEVER, to_ps, to_us
-from gpusched_env.planning.dispatcher import DecidesForIntervals
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.contract import Scheduler, check_loop, jobs_to_come, presence_error
@@ -39,6 +39,7 @@ from gpusched_env.scheduling.cores import CoreColumn
 from gpusched_env.scheduling.guards import one_thread_at_a_time
 from gpusched_env.scheduling.legality import check_command, write_numbers
 from gpusched_env.scheduling.reward import Costs
+from gpusched_env.scheduling.room import WaitsForRoom
 from gpusched_env.scheduling.showing import Showing, complete_view
 from gpusched_env.scheduling.timeline import Detail, Timeline
 from gpusched_env.scheduling.view import (
@@ -51,10 +52,14 @@ from gpusched_env.scheduling.view import (
     ViewTable,
 )
 
+TABLES: Final = (PendingColumn, RunningColumn, TenantColumn, JobColumn, CoreColumn)
+WIDTH: Final = {columns: len(columns) for columns in TABLES}
+"""Columns of tables: an enumeration takes a microsecond to count its members."""
+
 
 @one_thread_at_a_time
 def _pending(arena: Arena) -> ViewTable:
-    return ViewTable(arena.table("pending", look_pending, len(PendingColumn)), PendingColumn)
+    return ViewTable(arena.table("pending", look_pending, WIDTH[PendingColumn]), PendingColumn)
 
 
 @one_thread_at_a_time
@@ -72,22 +77,22 @@ def ordered_dependencies(pending: NDArray[np.float64], pairs: NDArray[np.float64
 
 @one_thread_at_a_time
 def _running(arena: Arena) -> ViewTable:
-    return ViewTable(arena.table("running", look_running, len(RunningColumn)), RunningColumn)
+    return ViewTable(arena.table("running", look_running, WIDTH[RunningColumn]), RunningColumn)
 
 
 @one_thread_at_a_time
 def _tenants(arena: Arena) -> ViewTable:
-    return ViewTable(arena.table("tenants", look_tenants, len(TenantColumn)), TenantColumn)
+    return ViewTable(arena.table("tenants", look_tenants, WIDTH[TenantColumn]), TenantColumn)
 
 
 @one_thread_at_a_time
 def _jobs(arena: Arena) -> ViewTable:
-    return ViewTable(arena.table("jobs", look_jobs, len(JobColumn)), JobColumn)
+    return ViewTable(arena.table("jobs", look_jobs, WIDTH[JobColumn]), JobColumn)
 
 
 @one_thread_at_a_time
 def _cores(arena: Arena) -> ViewTable:
-    return ViewTable(arena.table("cores", look_cores, len(CoreColumn)), CoreColumn)
+    return ViewTable(arena.table("cores", look_cores, WIDTH[CoreColumn]), CoreColumn)
 
 
 @one_thread_at_a_time
@@ -274,10 +279,8 @@ class CompiledDevice:
         Raises:
             IllegalCommand: names the command and why it is not legal now.
         """
-        legal = check_command(command, self._look(), self.arena.problem, self.arena.operation_of)
-        write_numbers(legal, self.arena.given)
+        self._tell(command)
         self._drive(running=False)
-        self._showing.change()
 
     @one_thread_at_a_time
     def advance(self) -> View | None:
@@ -288,23 +291,28 @@ class CompiledDevice:
         return self._look().view() if reason == layout.DECIDE else None
 
     def drives(self, scheduler: Scheduler, problem: Problem) -> bool:
-        """Whether compiled code can launch between two decisions of a scheduler."""
-        return isinstance(scheduler, DecidesForIntervals) and scheduler.dispatcher is not None
+        """Whether compiled code can launch, or wait, between two decisions of a scheduler."""
+        return isinstance(scheduler, WaitsForRoom) or dispatcher_of(scheduler) is not None
 
     @one_thread_at_a_time
     def drive(self, scheduler: Scheduler, problem: Problem, seed: int, *, record: Detail = "jobs") -> int:
-        """Play an episode of a scheduler that decides for intervals (:meth:`drives`); all else as :meth:`reset`."""
-        assert isinstance(scheduler, DecidesForIntervals)
-        assert scheduler.dispatcher is not None
+        """Play an episode of a scheduler (:meth:`drives`); all else as :meth:`reset`."""
         if self.reset(problem, seed, record=record) is None:
             return 0
-        intervals = Intervals(self.arena, self._drive_at, scheduler.dispatcher)
-        if intervals.play(scheduler, lambda: self._look().view(), self._carry_out) == layout.DEADLOCK:
+        kind = Waits if isinstance(scheduler, WaitsForRoom) else Intervals
+        episode = kind(self.arena, self._drive_at, scheduler)
+        if episode.play(lambda: self._look().view(), self._tell, self._go_on) == layout.DEADLOCK:
             raise self.deadlock()
-        return intervals.commands
+        return episode.commands
 
-    def _carry_out(self, command: Command) -> int:
-        self.apply(command)
+    def _tell(self, command: Command) -> None:
+        """Give the device a command, to be carried out next; a refused one changes nothing."""
+        legal = check_command(command, self._look(), self.arena.problem, self.arena.operation_of)
+        write_numbers(legal, self.arena.given)
+        self._showing.change()
+
+    def _go_on(self) -> int:
+        """Carry out the command that was given, if one was, and go on; says why it stopped."""
         return self._drive(running=True)
 
     def _look(self) -> Showing:

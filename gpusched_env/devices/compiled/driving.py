@@ -23,6 +23,7 @@ from gpusched_env.planning.dispatcher import DecidesForIntervals, IntervalDispat
 from gpusched_env.planning.interval import BY_PLAN, Knob, levels_of
 from gpusched_env.planning.plans import MOST_JOBS, NOBODY, SCRATCH, PlanColumn
 from gpusched_env.scheduling.commands import WAITING, Command, Wait
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
 
 Floats = NDArray[np.float64]
@@ -47,6 +48,11 @@ class PlanScratch(NamedTuple):
             np.zeros((tenants, len(PendingColumn))), np.zeros((tenants, len(TenantColumn))),
             np.zeros((MOST_JOBS, len(JobColumn))), np.zeros(SCRATCH),
         )  # fmt: skip
+
+
+def dispatcher_of(scheduler: Scheduler) -> IntervalDispatcher | None:
+    """The dispatcher of a scheduler that decides for intervals; ``None``: it decides about every launch."""
+    return scheduler.dispatcher if isinstance(scheduler, DecidesForIntervals) else None
 
 
 def first_decision(stream_priorities: tuple[int, ...], tenants: int) -> StandingDecision:
@@ -82,9 +88,12 @@ def launch_until(address, drive_at, standing, outlook, lookahead, scratch, until
 class Intervals:
     """One episode of a scheduler that decides for intervals, on a device that stands at its first decision."""
 
-    def __init__(self, arena: Arena, drive_at: int, dispatcher: IntervalDispatcher) -> None:
-        """``dispatcher``: whose place compiled code takes; it keeps the decisions."""
-        self._arena, self._drive_at, self._dispatcher = arena, drive_at, dispatcher
+    def __init__(self, arena: Arena, drive_at: int, scheduler: Scheduler) -> None:
+        """``scheduler``: is asked whenever its dispatcher says so, whose place compiled code takes."""
+        dispatcher = dispatcher_of(scheduler)
+        assert isinstance(scheduler, DecidesForIntervals)
+        assert dispatcher is not None
+        self._arena, self._drive_at, self._scheduler, self._dispatcher = arena, drive_at, scheduler, dispatcher
         tenants = len(arena.problem.programs)
         self._standing = first_decision(dispatcher.stream_priorities, tenants)
         self._scratch = PlanScratch.of(tenants)
@@ -95,22 +104,21 @@ class Intervals:
         """Commands that were no waits."""
         return int(self._counts[1])
 
-    def play(
-        self, scheduler: DecidesForIntervals, view: Callable[[], View], carry_out: Callable[[Command], int]
-    ) -> int:
+    def play(self, view: Callable[[], View], tell: Callable[[Command], None], go_on: Callable[[], int]) -> int:
         """Play to the end; returns why it ended.
 
         Args:
-            scheduler: is asked whenever its dispatcher says so.
-            view: what it is shown.
-            carry_out: carries out a command that it gives instead of a decision, and goes on; says why it stopped.
+            view: what the scheduler is shown.
+            tell: checks a command that it gives instead of a decision, and gives it to the device.
+            go_on: carries that out, and goes on; says why it stopped.
         """
-        counts, dispatcher = self._counts, self._dispatcher
+        counts, scheduler, dispatcher = self._counts, self._scheduler, self._dispatcher
         while counts[0] == DECIDE:
             shown = view()
             command = scheduler.stand(shown) if dispatcher.asks(shown) else None
             if command is not None:
-                counts[0] = carry_out(command)
+                tell(command)
+                counts[0] = go_on()
                 counts[1] += not isinstance(command, Wait)
                 continue
             if dispatcher.let_stand(shown):
