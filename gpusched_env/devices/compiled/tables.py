@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,8 @@ class ProblemTables:
     """Marks of all tenants."""
     operations: tuple[HostOp | None, ...]
     """What stands in the rows of ``ops``; none for nodes and children."""
+    starts: dict[tuple[str, Hashable], NDArray[np.uint8]] = field(default_factory=dict)
+    """Bytes of sections of an environment at the start of an episode, by the section's name and the sizes of all."""
 
 
 def tabulate(problem: Problem) -> ProblemTables:
