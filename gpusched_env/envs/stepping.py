@@ -12,6 +12,7 @@ from numba import types
 
 from gpusched_env.compiling import called, inlined, native, unit
 from gpusched_env.devices.compiled.access import clients, env_at, given, problem
+from gpusched_env.devices.compiled.fetching import fetch_ahead
 from gpusched_env.devices.compiled.interval import StandingDecision, put_next_command, set_decision
 from gpusched_env.devices.compiled.intrinsics import call
 from gpusched_env.devices.compiled.layout import DECIDE, FLUSH, GROW_JOBS, GROW_LAUNCHES, OVER
@@ -65,6 +66,7 @@ def step_range(first, last, fresh, address):
     for index in range(first, last):
         w = env_at(state.episodes.addresses[index], 0)
         if fresh:
+            fetch_ahead(state.episodes.addresses, index + 1, last)
             take_action(w, index, state)
         elif not to_serve(state.progress.reasons[index]):
             continue

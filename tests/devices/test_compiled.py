@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,20 @@ def test_episodes_use_the_same_memory(tmp_path: Path) -> None:
     address = device.arena.address
     assert play(device, device.reset(built, 0, record="kernels")) == first
     assert device.arena.address == address
+
+
+def test_growth_frees_what_it_leaves(tmp_path: Path) -> None:
+    built = problem(tmp_path, {"ops": [K(2, 1.0)] * 300})
+    device = CompiledDevice()
+    device.reset(built, 0, record="kernels")
+    address, memory = device.arena.address, weakref.ref(device.arena.section("env").base)
+    run_episode(Script(launch_late), built, device, 0)
+    assert device.arena.address != address
+    assert memory() is None
+
+
+def test_devices_of_a_problem_share_its_start(tmp_path: Path) -> None:
+    built = problem(tmp_path, {"ops": [K(9, 10.0)] * 30, "launch": "graph"}, {"ops": [K(3, 7.0)], "jobs": 9})
+    devices = [CompiledDevice() for _ in range(2)]
+    episodes = [play(device, device.reset(built, 0, record="kernels")) for _ in range(2) for device in devices]
+    assert episodes == episodes[:1] * 4

@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.entry import begin_hosts, compile_units
 from gpusched_env.devices.compiled.members import BITS, words_for
-from gpusched_env.devices.compiled.sections import Sizes, allocate, class_count, copy_table, log_margin, needed
+from gpusched_env.devices.compiled.sections import (
+    Sizes,
+    allocate,
+    class_count,
+    copy_front,
+    copy_table,
+    log_margin,
+    needed,
+)
 from gpusched_env.devices.compiled.seeding import SCRATCH as SCRATCH_WORDS
 from gpusched_env.devices.compiled.seeding import key_of
 from gpusched_env.devices.compiled.tables import ProblemTables, tabulate
@@ -40,8 +48,8 @@ from gpusched_env.workload.tenant import MOST_JOBS, too_many_jobs
 
 FEW_ROWS: Final = 64
 """Rows that tables of what there is have room for at first."""
-GROWTH: Final = 4
-"""Factor by which a table grows. To grow takes as long as hundreds of decisions: seldom is better than little."""
+GROWTH: Final = 2
+"""Factor by which a table grows. To grow takes as long as hundreds of decisions, and what is too much stays."""
 IN_ENV: Final = (
     "clients", "threads", "marks", "streams", "queues", "randoms", "jobs", "launches", "flights", "tilings",
     "semaphores", "ended_slices", "saved_blocks", "aheads", "edges", "timers", "heap", "contexts", "sets", "log",
@@ -65,6 +73,8 @@ UNCLEARED: Final = (
     "semaphores", "ended_slices", "saved_blocks", "edges", "aheads",
 )  # fmt: skip
 """Sections that hold nothing at a reset that is read before it is written, or that are cleared slot by slot."""
+WITH_ADDRESSES: Final = ("env", "contexts")
+"""Sections that start otherwise in each environment of a problem, as they hold addresses."""
 
 
 def _tuple_of(name: str, dtype: np.dtype[Any], *more: str) -> Any:
@@ -112,7 +122,7 @@ class Arena(Uncopied, OneThread):
         self._sizes: Sizes | None = None
         self._sections: dict[str, NDArray[Any]] = {}
         self._start: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]] = []
-        """Bytes of sections, and what they are at the start of an episode."""
+        """Bytes of sections, and what they are at the start of an episode, which environments of a problem share."""
         self._start_of: tuple[Problem, Detail] | None = None
         """Of which episodes :attr:`_start` is the start; ``None``: it is not known."""
         self._room: dict[str, NDArray[np.float64]] = {}
@@ -218,8 +228,8 @@ class Arena(Uncopied, OneThread):
                 section[:] = start
         else:
             self._set_to_start(problem, detail)
-            kept = [self._at_start(name) for name in self._sections]
-            self._start = [(section, section.copy()) for section in kept if section.size]
+            kept = {name: self._at_start(name) for name in self._sections}
+            self._start = [(section, self._start_bytes(name, section)) for name, section in kept.items()]
             self._start_of = problem, detail
         self.timeline = Timeline(detail)
         begin_hosts(self.address, key_of(seed, 0, 0), np.empty(SCRATCH_WORDS, np.uint64))
@@ -232,6 +242,15 @@ class Arena(Uncopied, OneThread):
         else:
             used = {"classes": 1, "members": words_for(self._sizes_now.sms)}.get(kind, 0)
         return section[:used].view(np.uint8)
+
+    def _start_bytes(self, name: str, section: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """A copy of the bytes of a section, which is at its start; one for all environments in which it is the same."""
+        if name in WITH_ADDRESSES:
+            return section.copy()
+        starts, key = self._tables.starts, (name, self._sizes_now)
+        if key not in starts:
+            starts[key] = section.copy()
+        return starts[key]
 
     def _set_to_start(self, problem: Problem, detail: Detail) -> None:
         """Set the memory to the start of an episode, whatever it holds."""
@@ -353,7 +372,7 @@ class Arena(Uncopied, OneThread):
         sizes = needed if self._sizes is None else self._sizes.with_room_for(needed)
         if sizes == self._sizes:
             return
-        self._start_of = None
+        self._start, self._start_of = [], None
         if self._sizes is None:
             self._sizes, self._sections = sizes, allocate(sizes)
             return
@@ -366,7 +385,7 @@ class Arena(Uncopied, OneThread):
         for name, section in sections.items():
             kind = name.split(".")[0]
             if kind not in ("jobs", *SCRATCH, *BY_LAUNCH, "members", "rows", "timers", "heap"):
-                self._sections[name][: len(section)] = section
+                copy_front(section, self._sections[name])
         now = self._sizes_now
         for number in range(sizes.contexts):
             for name, old, new in (
@@ -389,8 +408,8 @@ class Arena(Uncopied, OneThread):
     def _fill_timers(self, sections: dict[str, NDArray[Any]], sizes: Sizes) -> None:
         """Copy the timers, whose owners are numbered for the problem, and the heap."""
         self._sections["timers"]["place"] = layout.NONE
-        self._sections["timers"][: len(sections["timers"])] = sections["timers"]
-        self._sections["heap"][: len(sections["heap"])] = sections["heap"]
+        for name in ("timers", "heap"):
+            copy_front(sections[name], self._sections[name])
 
     def _set_addresses(self) -> None:
         """Write down where everything is."""

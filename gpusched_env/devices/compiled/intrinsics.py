@@ -153,6 +153,19 @@ def _copy_bytes(typingctx: Any, target: Any, source: Any, count: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), codegen
 
 
+@intrinsic
+def _fetch(typingctx: Any, address: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        # To read, to be kept in all caches, data.
+        builder.call(function, [builder.inttoptr(args[0], byte), *(ir.Constant(number, n) for n in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
 atomic_add: Any = _atomic_add
 """Add to the int64 at an address; gives what was there before."""
 atomic_load: Any = _atomic_load
@@ -161,6 +174,8 @@ atomic_store: Any = _atomic_store
 """Write the int64 at an address."""
 pause: Any = _pause
 """Let the processor rest for a few cycles, in a loop that waits for another thread."""
+fetch: Any = _fetch
+"""Have the cache line of an address brought from memory, without waiting for it; any address will do."""
 copy_bytes: Any = _copy_bytes
 """Copy so many bytes to an address from another: ``copy_bytes(target, source, count)``; they do not overlap."""
 

@@ -16,6 +16,7 @@ A call that gets the same dozens of arrays every time takes an address instead.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -37,10 +38,12 @@ WORD: Final = ir.IntType(64)
 
 
 def lines(size: int) -> NDArray[np.uint8]:
-    """Zero bytes, so many, from the beginning of a cache line."""
-    memory = np.zeros(size + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    return memory[start : start + size]
+    """Zero bytes, so many, from the beginning of a cache line.
+
+    They are a mapping of their own: what is never written to takes no memory, and all of it is given back in the end.
+    """
+    memory = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(memory, np.uint8, size)
 
 
 def placed(memory: NDArray[np.uint8], dtype: np.dtype[Any], length: int) -> NDArray[Any]:

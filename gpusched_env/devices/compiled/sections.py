@@ -186,9 +186,14 @@ def allocate(sizes: Sizes) -> dict[str, NDArray[Any]]:
     return {name: placed(memory[places[name] :], dtype, length) for name, (dtype, length) in shapes.items()}
 
 
+def copy_front(source: NDArray[Any], target: NDArray[Any]) -> None:
+    """Copy a table into the front of a longer one. As bytes: NumPy copies records field by field."""
+    target.view(np.uint8)[: source.nbytes] = source.view(np.uint8)
+
+
 def copy_table(source: NDArray[Any], width: int, target: NDArray[Any], wider: int) -> None:
     """Copy a flat table into one whose lines are longer."""
     if width == 0:
         return
-    lines = len(source) // width
-    target[: lines * wider].reshape(lines, wider)[:, :width] = source.reshape(lines, width)
+    lines, whole = len(source) // width, f"V{source.dtype.itemsize}"
+    target[: lines * wider].view(whole).reshape(lines, wider)[:, :width] = source.view(whole).reshape(lines, width)

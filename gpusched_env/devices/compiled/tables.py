@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,8 @@ class ProblemTables:
     """Marks of all tenants."""
     operations: tuple[HostOp | None, ...]
     """What stands in the rows of ``ops``; none for nodes and children."""
+    starts: dict[tuple[str, Hashable], NDArray[np.uint8]]
+    """Bytes of sections of an environment at the start of an episode, by the section's name and the sizes of all."""
 
 
 def tabulate(problem: Problem) -> ProblemTables:
@@ -159,7 +161,7 @@ class _Tabulation:
         record["edge_margin"] = 10 + self._most_edges
         for name, table in tables.items():
             record[f"{name}_at"] = table.ctypes.data
-        return ProblemTables(problem=record, marks=marks, operations=tuple(self._operations), **tables)
+        return ProblemTables(problem=record, marks=marks, operations=tuple(self._operations), starts={}, **tables)
 
     def _has_forms(self, op: HostOp) -> bool:
         kernels = self._problem.kernels
