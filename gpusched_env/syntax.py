@@ -75,9 +75,21 @@ class _Plain:
         self.parts.append(type(node).__name__)
         for name in node._fields:
             value = getattr(node, name, None)
+            if isinstance(node, ast.JoinedStr):
+                value = _joined(node.values)
             if value is not None and value != [] and name not in ("ctx", "kind", "type_comment"):
                 self.parts.append(name)
                 self.add(value)
+
+
+def _joined(values: list[ast.expr]) -> list[ast.expr]:
+    """The parts of an f-string. Of plain text Python 3.12 may have several behind each other, and empty ones."""
+    found: list[ast.expr] = []
+    for value in values:
+        if isinstance(value, ast.Constant) and found and isinstance(found[-1], ast.Constant):
+            value = ast.Constant(found.pop().value + value.value)  # type: ignore[attr-defined]
+        found.append(value)
+    return [value for value in found if not isinstance(value, ast.Constant) or value.value]
 
 
 def _imported(node: ast.AST) -> list[str]:

@@ -101,7 +101,7 @@ class Origin:
     options: list[str] = field(default_factory=list)
 
 
-ALONE_ORIGIN: Final = Origin([PassThrough.__module__, Path(bound.__file__)])
+ALONE_ORIGIN: Final = Origin([PassThrough.__module__, bound.__name__])
 """Origin of the episodes with every tenant alone."""
 
 
