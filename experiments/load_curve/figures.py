@@ -191,6 +191,11 @@ class CurveFigures:
         return last.interrupted or len(self.comparisons) < len(self.axis.values)
 
     @property
+    def interruption(self) -> str:
+        """What an interrupt left; empty without one."""
+        return "interrupted: some episodes are missing" if self.interrupted else ""
+
+    @property
     def objectives(self) -> list[str]:
         """Tenants that have an objective."""
         return [tenant.name for tenant in self.scenario.tenants if tenant.slo_us is not None]
