@@ -25,7 +25,7 @@ C = TypeVar("C", bound=Training)
 
 
 class RuleLearner(Protocol):
-    """What searches the weights of a rule."""
+    """What learns by itself, by an algorithm of this package."""
 
     @property
     def timesteps(self) -> int:
@@ -33,7 +33,7 @@ class RuleLearner(Protocol):
         ...
 
     def run(self) -> None:
-        """Search until the configured number of decisions is reached, or the watcher ends it."""
+        """Go on until the configured number of decisions is reached, or the watcher ends it."""
 
 
 class Trainer(Protocol[C]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -195,7 +194,4 @@ def read_live(path: Path) -> Live:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    found: Any = read_struct(
-        path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one"
-    )
-    return Live(**{name: getattr(found, name) for name in Live.__struct_fields__})
+    return read_struct(path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one")

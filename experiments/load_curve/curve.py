@@ -20,13 +20,12 @@ from gpusched_env.experiments.lib.terminal import DisplayedResult
 from gpusched_env.experiments.lib.workers import Progress
 from gpusched_env.experiments.load_curve.figures import SHARE, Axis, CurveFigures, axis_of
 from gpusched_env.experiments.load_curve.tables import picture_svg, tables
-from gpusched_env.experiments.report.load import check_runs, kept_workload, read_jobs, runs_of, whole
+from gpusched_env.experiments.report.load import check_runs, comparison_of, kept_workloads, read_jobs, runs_of, whole
 from gpusched_env.experiments.report.result import Provenance, episode_of, kept_name, provenance_of, sha256
 from gpusched_env.experiments.report.save import JOBS, write_parquet
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.workload.workload import decode_workload
 
 if TYPE_CHECKING:
     from gpusched_env.display.table import Table
@@ -241,9 +240,8 @@ def load_sweep(folder: Path | str) -> LoadCurve:
     """
     folder = Path(folder)
     found = read_struct(folder / RESULT, CurveResult, SCHEMA, "not a load curve", HOW)
-    workloads = {n: kept_workload(folder / kept_name(n, digest), digest) for n, digest in found.workloads.items()}
+    workloads, read = kept_workloads(folder, found.workloads)
     axis = axis_of({found.field: found.values})
-    read = {name: decode_workload(data, name) for name, data in workloads.items()}
     values = [point.value for point in found.points]
     if not values or not set(values) <= set(axis.values) or values != sorted(set(values)):
         raise InputError(f"{folder / RESULT}: has no points, or others than its values; {HOW}")
@@ -260,21 +258,16 @@ def load_sweep(folder: Path | str) -> LoadCurve:
         axis,
         found.share,
         {
-            point.value: Comparison(
+            point.value: comparison_of(
+                point.provenance,
                 problem=problems[point.value],
                 device=found.device,
                 descriptions=found.schedulers,
                 seeds=tuple(found.seeds),
                 runs=tuple(runs[point.value]),
                 interrupted=point.interrupted,
-                started=point.provenance.started,
-                wall_s=point.provenance.wall_s,
-                command=point.provenance.command,
                 clairvoyant=frozenset(found.clairvoyant),
                 own_workloads=workloads,
-                versions=point.provenance.versions,
-                platform=point.provenance.platform,
-                made=point.provenance.made,
             )
             for point in found.points
         },

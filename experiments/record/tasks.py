@@ -143,9 +143,6 @@ def _told(message: ctypes.Array[ctypes.c_char]) -> str:
     return (message.value.decode(errors="replace").strip().splitlines() or ["unknown error"])[-1]
 
 
-"""Iterations of a call, at most."""
-
-
 class EagerTask:
     """One task on a stream."""
 
