@@ -28,7 +28,7 @@ from gpusched_env.experiments.lib.options import (
 )
 
 if TYPE_CHECKING:
-    from gpusched_env.experiments.load_curve.curve import LoadCurve
+    from gpusched_env.experiments.load_curve.figures import LoadCurve
 
 
 @dataclass(frozen=True, kw_only=True)
