@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -141,17 +141,6 @@ class Live(msgspec.Struct, kw_only=True):
                 found.setdefault(episode.scheduler, []).append(episode)
         return found
 
-    def errors(self, scenario: str, figure: Callable[[LiveFigures], Sequence[float | None]]) -> NDArray[np.float64]:
-        """Relative errors of a prediction, absolute values, over episodes and what the figure has (tenants)."""
-        found = [
-            abs(simulated / real - 1.0)
-            for episode in self.episodes
-            if episode.scenario == scenario
-            for real, simulated in zip(figure(episode.real), figure(episode.simulated), strict=True)
-            if real and simulated is not None
-        ]
-        return np.array(found)
-
     def tau(self, scenario: str, figure: Callable[[LiveFigures], float | None]) -> float:
         """Kendall's tau-b between measured and predicted order of the schedulers, by the mean of a figure; NaN with
         fewer than three of them."""
@@ -181,6 +170,14 @@ class Live(msgspec.Struct, kw_only=True):
             if len(known) == len(pairs):
                 found.append(np.array(known, np.float64).mean(0))
         return np.array(found).reshape(-1, 2)
+
+
+def errors_of(
+    episodes: Iterable[LiveEpisode], figure: Callable[[LiveFigures], Sequence[float | None]]
+) -> NDArray[np.float64]:
+    """Relative errors of a prediction, absolute values, over episodes and what the figure has (tenants)."""
+    pairs = (pair for e in episodes for pair in zip(figure(e.real), figure(e.simulated), strict=True))
+    return np.array([abs(simulated / real - 1.0) for real, simulated in pairs if real and simulated is not None])
 
 
 def encode_live(live: Live) -> bytes:

@@ -25,7 +25,7 @@ MOST_COLUMNS = 8
 
 def tables(curve: LoadCurve) -> list[Table]:
     """What leads (goodput, or cost where no tenant has an objective) with the capacity, and the tail."""
-    key, _, title, scale = leading(curve)
+    key, title = leading(curve)
     shown = _shown(curve.values)
     order = ordered(curve)
     field = curve.axis.field.rpartition(".")[2]
@@ -39,7 +39,7 @@ def tables(curve: LoadCurve) -> list[Table]:
     )
     rows: list[Row] = []
     for name in order:
-        means = [curve.interval(name, value, key).mean * scale for value in shown]
+        means = [curve.interval(name, value, key).mean for value in shown]
         own = [str(curve.capacity(name))] if with_capacity else []
         rows.append([curve.label(name), *own, *(_number(mean) for mean in means)])
     first = Table(
@@ -56,11 +56,9 @@ def tables(curve: LoadCurve) -> list[Table]:
     return [first, Table(f"{curve.scenario.name}: p99 of turnaround, ms", ["scheduler", *heads], tail, note=why)]
 
 
-def leading(curve: LoadCurve) -> tuple[str, str, str, float]:
-    """The figure that leads: its key, the axis of its chart, its title, and the factor to the shown unit."""
-    if curve.objectives:
-        return "goodput_per_s", "jobs within their objective a second", "jobs within their objective a second", 1.0
-    return "cost", "cost", "cost", 1.0
+def leading(curve: LoadCurve) -> tuple[str, str]:
+    """The figure that leads: its key, and what it is called."""
+    return ("goodput_per_s", "jobs within their objective a second") if curve.objectives else ("cost", "cost")
 
 
 def ordered(curve: LoadCurve) -> list[str]:
@@ -164,9 +162,8 @@ LEGEND_IN = 1.7
 
 def panels(curve: LoadCurve) -> list[tuple[str, str, float]]:
     """Figures that are drawn: key, words of the axis, factor to the shown unit."""
-    key, axis, _, scale = leading(curve)
     attained = [("slo_attainment", "within the objective, lowest tenant, %", 100.0)] if curve.objectives else []
-    return [(key, axis, scale), ("turnaround_p99_us", "p99 of turnaround, ms", 1e-3), *attained]
+    return [(*leading(curve), 1.0), ("turnaround_p99_us", "p99 of turnaround, ms", 1e-3), *attained]
 
 
 def picture_svg(curve: LoadCurve) -> bytes:
