@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -132,7 +132,7 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Comparis
     axis = None if options.sweep is None else parse_axis(options.sweep)
     chosen = expanded(schedulers, scenario) or default_schedulers(scenario)
     seeds = range(options.seed, options.seed + options.seeds)
-    given = {
+    given: dict[str, Any] = {
         "schedulers": trusted(chosen) if options.trust else chosen,
         "seeds": seeds,
         "device": options.simulator,

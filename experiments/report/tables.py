@@ -183,7 +183,7 @@ def _tenant(comparison: Comparison, row: int, layout: Layout) -> Table:
     about = f"{tenant.name}: {program.alone_us / 1e3:.3g} ms alone"
     if tenant.slo_us is not None:
         about += f", SLO {tenant.slo_us / 1e3:g} ms" + (" to the first token" if program.engine is not None else "")
-    figures = [figure for figure in _chosen(TENANT_FIGURES, layout) if _defined(comparison, figure, tenant.name)]
+    figures = _chosen(comparison, TENANT_FIGURES, tenant.name, layout)
     note = f"turnaround in ms, of completed jobs; {_not_counted(comparison, row)}"
     return _table(comparison, Table(about, [], [], note=note), figures, tenant.name, layout)
 
@@ -198,7 +198,7 @@ def _not_counted(comparison: Comparison, row: int) -> str:
 
 
 def _whole(comparison: Comparison, layout: Layout) -> Table:
-    figures = [figure for figure in _chosen(GLOBAL_FIGURES, layout) if _defined(comparison, figure, None)]
+    figures = _chosen(comparison, GLOBAL_FIGURES, None, layout)
     found = _table(comparison, Table("Whole GPU", [], []), figures, None, layout)
     first = comparison.schedulers[0]
     if len(comparison.schedulers) < 2:
@@ -298,15 +298,19 @@ def _spread(own: Interval, layout: Layout, key: str, text: Callable[[float], str
     return f"{low} to {high}" if key in layout.bounds else f"±{half}"
 
 
-def _chosen(figures: Sequence[FigureSpec], layout: Layout) -> list[FigureSpec]:
-    return [figure for figure in figures if figure.key not in layout.dropped]
-
-
-def _defined(comparison: Comparison, figure: FigureSpec, tenant: str | None) -> bool:
+def _chosen(
+    comparison: Comparison, figures: Sequence[FigureSpec], tenant: str | None, layout: Layout
+) -> list[FigureSpec]:
     """A column of dashes alone (SLO where the tenant has none) is left out, but for the cost."""
-    if figure.key == "cost":
-        return True
-    return any(comparison.interval(name, figure.key, tenant).seeds for name in comparison.schedulers)
+    return [
+        figure
+        for figure in figures
+        if figure.key not in layout.dropped
+        and (
+            figure.key == "cost"
+            or any(comparison.interval(name, figure.key, tenant).seeds for name in comparison.schedulers)
+        )
+    ]
 
 
 class _Fitted:
