@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpusched_env.experiments.lib.options import Docs, Json, OutFolder, Overwrite, Simulator, Workers
-from gpusched_env.experiments.papers import find_paper, paper_names
+from gpusched_env.experiments.papers import find_paper, paper_names, stored_table
 
 
 def reproduce(
@@ -19,15 +19,22 @@ def reproduce(
     docs: Docs = None,
     simulator: Simulator = "compiled",
     workers: Workers = None,
+    stored: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="One table of all papers whose pages are there, instead.")
+    ] = None,
 ) -> None:
     """Simulate again what was recorded or published, and compare; exit status 1 if something does not come out.
 
-    Without a name: says what there is. A folder for the results gets NAME.json and NAME.md.
+    Without a name: says what there is, or what came out of all papers whose pages are --stored in a folder. A folder
+    for the results gets NAME.json and NAME.md.
     """
     from gpusched_env.experiments.lib.files import write_file, writing
     from gpusched_env.experiments.lib.names import new_device
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
 
+    if stored is not None:
+        output_console().print(stored_table(stored))
+        return
     if name is None:
         for known in paper_names():
             typer.echo(f"{known}: {find_paper(known).introduction().splitlines()[0]}")
@@ -51,6 +58,8 @@ def reproduce(
             beside[f"{name}-{attachment}.csv"] = rows.to_csv(index=False, float_format="%.6g").encode()
         if folders and result.below():
             beside[f"{name}-tables.csv"] = result.tables_csv().encode()
+        if folders and result.marks:
+            beside[f"{name}-criteria.csv"] = result.criteria_csv().encode()
         for folder in folders:
             for file, content in beside.items():
                 write_file(folder / file, content, f"{file} beside --docs")

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from gpusched_env.display.table import NONE, Table
+from gpusched_env.experiments.lib.criteria import VERDICTS, Criterion, missed_by
 from gpusched_env.experiments.lib.terminal import DisplayedResult
 from gpusched_env.experiments.lib.workers import Progress, run_all
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-VERDICTS = {True: "holds", False: "off", None: "not scored"}
 OF_CLAIMS = {**VERDICTS, False: "contradicted"}
 UNDECIDED = "undecided"
 NOTE_ON_TARGETS = "*Holds within* is a criterion of our own."
@@ -32,8 +32,16 @@ class Judged(Protocol):
         ...
 
 
+class JudgedByName(Judged, Protocol):
+    """Something that is judged on a page of its own criteria."""
+
+    def as_criterion(self) -> Criterion:
+        """What is judged, and how it came out; several may judge one criterion."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class Check(ABC):
     """A simulated figure beside the recorded one."""
 
     simulated: float
@@ -49,6 +57,16 @@ class Check:
     @property
     def holds(self) -> bool:
         return abs(self.error) <= self.tolerance
+
+    @abstractmethod
+    def named(self) -> str:
+        """The name of the criterion."""
+
+    def as_criterion(self) -> Criterion:
+        reach = self.tolerance * abs(self.recorded)
+        low, high = self.recorded - reach, self.recorded + reach
+        within, miss = range_text(low, high), missed_by(self.simulated, low, high)
+        return Criterion(self.named(), f"{self.simulated:.3g}", within, 0.0 if self.holds else miss, self.holds)
 
 
 @dataclass(frozen=True)
@@ -82,6 +100,11 @@ class Target:
     @property
     def holds(self) -> bool:
         return abs(self.difference) <= self.slack + 1e-12
+
+    def as_criterion(self) -> Criterion:
+        low, high = self.low - self.slack, self.high + self.slack
+        miss = 0.0 if self.holds else missed_by(self.ours, low, high)
+        return Criterion(self.what, f"{self.ours:.3g}", range_text(low, high), miss, self.holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +215,8 @@ def table_of_numbers(title: str, heads: Sequence[str], values: DataFrame, form: 
     return Table(title, [*heads, *names[len(heads) :]], rows, note)
 
 
-def _range(low: float, high: float) -> str:
+def range_text(low: float, high: float) -> str:
+    """Where a figure holds, as text."""
     if low == high:
         return f"{low:.4g}"
     if math.isinf(high):
@@ -205,7 +229,7 @@ def _range(low: float, high: float) -> str:
 def failures_text(targets: Sequence[Target]) -> str:
     """What does not hold, as text: each figure of ours, and where it should be."""
     named = (
-        f"{one.what} ({one.ours:.3g} for {_range(one.low - one.slack, one.high + one.slack)})"
+        f"{one.what} ({one.ours:.3g} for {range_text(one.low - one.slack, one.high + one.slack)})"
         for one in targets
         if not one.holds
     )
@@ -219,7 +243,7 @@ def targets_table(title: str, targets: Sequence[Target]) -> Table:
         (
             target.what,
             *((target.published,) if published else ()),
-            _range(target.low - target.slack, target.high + target.slack),
+            range_text(target.low - target.slack, target.high + target.slack),
             f"{target.ours:.3g}",
             f"{target.difference:+.3g}" if target.difference else "inside",
             VERDICTS[target.holds],

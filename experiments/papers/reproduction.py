@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from gpusched_env import __version__
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.criteria import Mark, criteria_csv, marks_table, tally_of
 from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.verdicts import Judged, JudgedResult, Simulation, as_row, run_cells
+from gpusched_env.experiments.lib.verdicts import JudgedByName, JudgedResult, Simulation, as_row, run_cells
 from gpusched_env.experiments.lib.workers import Progress
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Reproduction(JudgedResult):
     title: ClassVar[str]
     legend: ClassVar[str] = ""
     """How to read the page's tables."""
+    marks: ClassVar[Sequence[Mark]] = ()
+    """What each criterion is worth; of each there is exactly one."""
 
     def __init__(self, runs: Mapping[Any, Any]) -> None:
         self.runs = dict(runs)
@@ -70,9 +73,13 @@ class Reproduction(JudgedResult):
         """What is simulated besides, by what the cells have come to."""
         return ()
 
-    def checks(self) -> Sequence[Judged]:
+    def checks(self) -> Sequence[JudgedByName]:
         """The checks of the page; none, as nothing is published."""
         return ()
+
+    def tally(self) -> str:
+        """How many of the predictions come out: what a summary begins with. Other criteria do not count."""
+        return tally_of((check.as_criterion() for check in self.checks()), self.marks)
 
     def outcome(self) -> str:
         """What came out, what did not, and why: what the page begins with."""
@@ -103,6 +110,14 @@ class Reproduction(JudgedResult):
     def below(self) -> list[Table]:
         """All others, which are long, or say more than most want to know."""
         return self._filled()[1:]
+
+    def marked(self) -> Table:
+        """What counts, what does not, and why; no rows where nothing is published."""
+        return marks_table([check.as_criterion() for check in self.checks()], self.marks)
+
+    def criteria_csv(self) -> str:
+        """All criteria with their outcomes, as they are stored beside the page."""
+        return criteria_csv(check.as_criterion() for check in self.checks())
 
     def shown(self) -> list[str]:
         """Pictures of the page, as Markdown; notes of tables have them."""

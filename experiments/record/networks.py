@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.record.scattering import SCATTERING, SCATTERING_NAMED
 from gpusched_env.experiments.record.steps import (
     LANGUAGE_NAMED,
     Step,
@@ -241,7 +242,8 @@ def network(name: str) -> NetworkBuilder:
     ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32; of those that segment
     images, inference alone. Or a step of a language model
     (:data:`~gpusched_env.experiments.record.steps.LANGUAGE_NAMED`), or a loop of one operator
-    (:data:`~gpusched_env.experiments.record.steps.LANGUAGE_NAMED`).
+    (:data:`~gpusched_env.experiments.record.steps.OPERATOR_NAMED`), or what gathers and scatters
+    (:data:`~gpusched_env.experiments.record.scattering.SCATTERING_NAMED`).
 
     Raises:
         InputError: it is neither.
@@ -250,6 +252,8 @@ def network(name: str) -> NetworkBuilder:
         return NetworkBuilder((), functools.partial(language_step, name))
     if loop := OPERATOR.fullmatch(name):
         return NetworkBuilder((), functools.partial(operator_step, loop["operator"]))
+    if scattering := SCATTERING_NAMED.fullmatch(name):
+        return NetworkBuilder((), SCATTERING[scattering["program"]])
     named = _NAMED.fullmatch(name)
     if name in NETWORKS or named is None or not _in_torchvision(named["model"]):
         return _known(name, NETWORKS)

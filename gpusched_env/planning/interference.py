@@ -34,6 +34,9 @@ UNKNOWN: Final[Floats] = np.ones((0, 0, 2))
 """What stands in place of a table of speeds that are not known."""
 SLOWEST: Final = 0.05
 """The least speed that is predicted of a job beside another one."""
+GRID: Final = 2.0**30
+"""Speeds that are computed are multiples of one over this. Libraries give other last digits on other processors, and
+these would decide between jobs that are worth the same."""
 
 
 def features(demand: JobDemand) -> Floats:
@@ -66,7 +69,8 @@ class PairModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Speeds of two jobs side by side, in multiples of their speeds alone: of the urgent one, of the other one."""
         mean, scale = np.array(self.mean), np.array(self.scale)
         terms = products((features(before) - mean) / scale, (features(behind) - mean) / scale)
-        first, second = np.clip(np.exp(np.minimum(np.array(self.weights) @ terms, 0.0)), SLOWEST, 1.0).tolist()
+        speeds = np.rint(np.exp(np.minimum(np.array(self.weights) @ terms, 0.0)) * GRID) / GRID
+        first, second = np.clip(speeds, SLOWEST, 1.0).tolist()
         return first, second
 
 
@@ -98,14 +102,15 @@ def speed_table(demands: Sequence[JobDemand], model: PairModel) -> Floats:
 
 @law
 def disturbance(before: float, behind: float, speed: float, exponent: float) -> float:
-    """Factor (0, 1] on the speed of a job by one behind it that others keep at ``speed``.
+    """Factor (0, 1] on the speed of a job by one behind it that others keep at ``speed``, a multiple of 1 /
+    :data:`GRID`.
 
     Args:
         before, behind: speeds of both if they were the only ones, above 0.
         speed: of the one behind, at most ``behind``.
         exponent: how much less it disturbs where it gets on less (>= 0).
     """
-    return math.pow(before, math.pow(speed / behind, exponent))
+    return math.floor(GRID * math.pow(before, math.pow(speed / behind, exponent)) + 0.5) / GRID
 
 
 def speeds_in_order(order: Sequence[int], table: Floats, exponent: float) -> list[float]:

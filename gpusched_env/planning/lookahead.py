@@ -16,7 +16,7 @@ import numpy as np
 from gpusched_env.compiling import cached, called
 from gpusched_env.planning.fluid_tables import MOST, WORK, Floats, FluidJob, FluidTenant, Model
 from gpusched_env.planning.interval import foremost
-from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, Outlook, mean_losses
+from gpusched_env.planning.outlook import BESIDE, FIRST, SCALE, Outlook, exponential_gaps, mean_losses
 from gpusched_env.planning.plans import PlanColumn, job_left_us, oldest_of, plan_view
 from gpusched_env.scheduling.view import JobColumn, TenantColumn, View
 
@@ -37,7 +37,7 @@ SCRATCH: Final = (FOUND + 2, MOST)
 """Shape of what :func:`look_ahead` works in."""
 
 _RNG = np.random.default_rng(20241)
-GAPS: Final = _RNG.standard_exponential((DRAWN, ARRIVALS))
+GAPS: Final = exponential_gaps(_RNG, (DRAWN, ARRIVALS))
 DRAWS: Final = _RNG.random((DRAWN, ARRIVALS))
 
 

@@ -37,7 +37,7 @@ from gpusched_env.planning.fluid import (
 )
 from gpusched_env.planning.fluid_tables import LOG_ROWS, MOST, NOBODY, WORK, Floats, FluidJob, FluidTenant, Model, Work
 from gpusched_env.planning.in_time import keep, keep_in_order
-from gpusched_env.planning.interference import UNKNOWN, pair_speeds, shipped_model
+from gpusched_env.planning.interference import GRID, UNKNOWN, pair_speeds, shipped_model
 from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 
@@ -221,8 +221,14 @@ FIRST: Final = 0.65
 BESIDE: Final = 0.8
 """Fields of :class:`~gpusched_env.planning.fluid_tables.Model`, as measured for ``plan``."""
 
+
+def exponential_gaps(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Times between arrivals of futures, in multiples of their mean, without digits that differ between processors."""
+    return np.rint(rng.standard_exponential(shape) * GRID) / GRID
+
+
 _RNG = np.random.default_rng(20242)
-GAPS: Final = _RNG.standard_exponential((FUTURES, 2 * ARRIVALS))
+GAPS: Final = exponential_gaps(_RNG, (FUTURES, 2 * ARRIVALS))
 DRAWS: Final = _RNG.random((FUTURES, 2 * ARRIVALS))
 
 

@@ -99,7 +99,7 @@ def test_the_page_begins_with_what_is_shown_and_what_is_not() -> None:
     paper.sides = [side(1.0, 1.0)]
     assert not paper.holds
     page = paper.markdown()
-    assert "come out; 7 fail without their mechanism, 4 are comparisons with what is without it;" in page
+    assert "predictions come out; 7 claims fail without their mechanism;" in page
     assert (
         "simulated without their mechanism as well, which says nothing of it: priority streams less predictable" in page
     )

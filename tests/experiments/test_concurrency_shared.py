@@ -302,7 +302,7 @@ def test_a_slowdown_that_is_not_within_the_limit_does_not_hold() -> None:
     assert paper.holds
     paper.shared = [side(1.1), side(1.2)]
     assert not paper.holds
-    assert "and 1 of 2 slowdowns under the mechanisms within 15%" in paper.summary_line()
+    assert "; 1 of 2 slowdowns under the mechanisms within 15%" in paper.summary_line()
 
 
 def test_what_is_added_is_that_on_the_papers_gpu() -> None:

@@ -14,8 +14,10 @@ from gpusched_env.errors import InputError
 from gpusched_env.planning.fluid import begin_tenants, serve
 from gpusched_env.planning.fluid_tables import NOBODY, WORK, Floats, FluidTenant, Model, Work
 from gpusched_env.planning.interference import (
+    GRID,
     SLOWEST,
     PairModel,
+    disturbance,
     pair_speeds,
     shipped_model,
     speed_table,
@@ -50,6 +52,16 @@ def test_the_terms_are_products_of_both() -> None:
 def test_speeds_are_speeds(one: JobDemand, other: JobDemand) -> None:
     speeds = shipped_model().speeds(one, other)
     assert all(SLOWEST <= speed <= 1.0 for speed in speeds)
+
+
+@given(DEMANDS, DEMANDS, st.floats(0.05, 1.0), st.floats(0.0, 4.0))
+def test_the_last_digits_of_speeds_are_not_those_of_a_processor(
+    one: JobDemand, other: JobDemand, kept: float, exponent: float
+) -> None:
+    before, behind = shipped_model().speeds(one, other)
+    slowed = disturbance(before, behind, kept * behind, exponent)
+    assert all(speed in (SLOWEST, round(speed * GRID) / GRID) for speed in (before, behind, slowed))
+    assert slowed == pytest.approx(before ** (kept**exponent), abs=1 / GRID)
 
 
 def test_among_three_the_last_disturbs_by_how_far_it_gets_on() -> None:

@@ -35,8 +35,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.criteria import Criterion, missed_by
 from gpusched_env.experiments.lib.verdicts import Simulation as AnyCell
-from gpusched_env.experiments.lib.verdicts import as_row, table_of, table_of_numbers
+from gpusched_env.experiments.lib.verdicts import as_row, range_text, table_of, table_of_numbers
+from gpusched_env.experiments.papers.acs.marks import MARKS
 from gpusched_env.experiments.papers.acs.runs import (
     AGAIN,
     BEFORE,
@@ -110,6 +112,11 @@ class Bracketed:
         inside = self.bracket and least <= self.high and most >= self.low
         return inside or any(self.low - self.slack <= ours <= self.high + self.slack for ours in (self.again, self.own))
 
+    def as_criterion(self) -> Criterion:
+        low, high = self.low - self.slack, self.high + self.slack
+        miss = 0.0 if self.holds else min(missed_by(ours, low, high) for ours in (self.again, self.own))
+        return Criterion(self.what, f"{self.again:.3g}, {self.own:.3g}", range_text(low, high), miss, self.holds)
+
 
 def shown(check: Bracketed) -> dict[str, Any]:
     """A row of the table."""
@@ -122,6 +129,7 @@ class Paper(Reproduction):
 
     name = "acs"
     title = "ACS"
+    marks = MARKS
     legend = (
         "*Speed-up*: time of the program in one stream over that under the scheduler. *Parallelism*: sum of the "
         "kernels' durations over the longest chain of them, which bounds the gain where kernels take all of the time; "
@@ -275,10 +283,9 @@ class Paper(Reproduction):
         ]
 
     def summary(self) -> str:
-        targets, means = self.checks(), self.means.loc[SIMULATOR_GAP_US]
+        means = self.means.loc[SIMULATOR_GAP_US]
         by_class = ", ".join(f"{kind} {means.loc[kind, f'{HW}, 32']:.2f}" for kind in (RL, DYNAMIC, STATIC))
-        held = sum(target.holds for target in targets)
-        return f"{held} of {len(targets)} figures come out; mean speed-up of ACS-HW: {by_class}"
+        return f"{self.tally()}; mean speed-up of ACS-HW: {by_class}"
 
     def outcome(self) -> str:
         off = "; ".join(target.what for target in self.checks() if not target.holds)

@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib import verdicts
+from gpusched_env.experiments.lib.criteria import VERDICTS
 from gpusched_env.experiments.lib.recorded import GraphPairs, graph_cells, recorded_pairs
 from gpusched_env.experiments.lib.verdicts import (
     SHOWN,
     UNDECIDED,
-    VERDICTS,
     Compared,
     Finding,
-    Judged,
+    JudgedByName,
     as_row,
     compared_table,
     findings_table,
@@ -40,7 +40,6 @@ from gpusched_env.experiments.lib.verdicts import (
 from gpusched_env.experiments.papers.concurrency import recorded
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, OFFERED, ORDER, PRIORITY, SETTING
 from gpusched_env.experiments.papers.concurrency.controls import (
-    COMPARED,
     ControlledClaim,
     claims_with,
     controlled,
@@ -48,6 +47,7 @@ from gpusched_env.experiments.papers.concurrency.controls import (
     outcome,
 )
 from gpusched_env.experiments.papers.concurrency.hosts import BOUND_US, RECORDED, OneProcess, one_process_cells
+from gpusched_env.experiments.papers.concurrency.marks import MARKS
 from gpusched_env.experiments.papers.concurrency.recorded import (
     LIMIT,
     RECORDED_ON,
@@ -95,6 +95,7 @@ class Paper(Reproduction):
 
     name = "concurrency"
     title = "NVIDIA's sharing mechanisms"
+    marks = MARKS
     legend = f"""\
 Claims are judged in the paper's own setting ({JUDGED_IN}), over {len(SEEDS)} seeds with
 {REQUESTS} requests each under every mechanism; *undecided*: seeds disagree. *Settings* counts those in which the sign
@@ -108,23 +109,18 @@ under which a task never completes anything has no figure (nan)."""
         pairs = graph_cells(recorded_pairs())
         return [*judged_cells(), *one_process_cells(), *all_cells(), *shared_cells(), *pairs]
 
-    def checks(self) -> list[Judged]:
-        return [*self.controls, *self.shared, *self.sides]
+    def checks(self) -> list[JudgedByName]:
+        return [*(each for each in self.controls if each.own), *self.shared, *self.sides]
 
     def outcome(self) -> str:
         busy = float(self.by_setting[PAPERS].utilisation["exclusive"])
         return outcome(self.controls, self.recorded, order_by_lock(), busy)
 
     def summary(self) -> str:
-        verdicts = [finding.verdict for finding in self.findings if finding.holds is not None or finding.undecided]
-        within = sum(side.holds for side in self.sides)
-        undecided = f", {verdicts.count(UNDECIDED)} undecided" if UNDECIDED in verdicts else ""
-        shown, compared = (claims_with(self.controls, verdict) for verdict in (SHOWN, COMPARED))
+        within = sum(side.holds for side in self.shared)
         return (
-            f"{verdicts.count(VERDICTS[True])} of {len(verdicts)} claims come out{undecided}; {len(shown)} fail "
-            f"without their mechanism, {len(compared)} are comparisons with what is without it; "
-            f"{within} of {len(self.sides)} sides of recorded pairs and {sum(side.holds for side in self.shared)} of "
-            f"{len(self.shared)} slowdowns under the mechanisms within {LIMIT:.0%}"
+            f"{self.tally()}; {len(claims_with(self.controls, SHOWN))} claims fail without their mechanism; "
+            f"{within} of {len(self.shared)} slowdowns under the mechanisms within {LIMIT:.0%}"
         )
 
     @functools.cached_property

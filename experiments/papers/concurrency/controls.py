@@ -7,11 +7,13 @@ does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpusched_env.display.table import NONE, Table
+from gpusched_env.experiments.lib.criteria import Criterion
 from gpusched_env.experiments.lib.verdicts import SHOWN, UNDECIDED, Claim, Finding, verdict_of
 from gpusched_env.experiments.papers.concurrency.claims import (
     CLAIMS,
@@ -140,6 +142,9 @@ class ControlledClaim:
         if not self.own or self.verdict in (DESCRIPTION, UNDECIDED):
             return None
         return self.verdict in (SHOWN, COMPARED)
+
+    def as_criterion(self) -> Criterion:
+        return Criterion(self.claim, self.figures, "comes out, and not with that off", math.nan, self.holds)
 
 
 def controlled(by_seed: Sequence[DataFrame], mean: DataFrame) -> list[ControlledClaim]:

@@ -49,6 +49,9 @@ class PairSide(Check):
     cause: str
     """What is special about the recording where the error is beyond the limit."""
 
+    def named(self) -> str:
+        return f"recorded pair: {self.pair}, {self.mode}, {self.side}"
+
 
 def sides(runs: Mapping[GraphPairs, list[float]]) -> list[PairSide]:
     """Both sides of every recorded pair of networks that was run; ``runs``: median times (us)."""
@@ -141,6 +144,9 @@ class SharedSide(Check):
     launched: str
     mode: str
     task: str
+
+    def named(self) -> str:
+        return f"recorded mechanism: {self.network}, {self.launched}, {self.mode}, {self.task}"
 
 
 def shared_sides(runs: Mapping[SharedRun, SharedSlowdown]) -> list[SharedSide]:

@@ -58,6 +58,7 @@ from gpusched_env.data.dependent_kernels import published
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.verdicts import Simulation as AnyCell
 from gpusched_env.experiments.lib.verdicts import Target, as_row, failures_text, table_of, targets_table
+from gpusched_env.experiments.papers.cusync.marks import MARKS
 from gpusched_env.experiments.papers.cusync.runs import (
     BASELINES,
     NETWORKS,
@@ -151,6 +152,7 @@ class Paper(Reproduction):
 
     name = "cusync"
     title = "cuSync"
+    marks = MARKS
     legend = (
         "*Gain*: by how much less time the synchronised kernels take than StreamSync's, per cent. *Scored*: rows on a "
         "V100 whose tiles and split-K are the same, of matrices that fill it. *In stream order*: over kernels that "
@@ -283,14 +285,12 @@ class Paper(Reproduction):
         return targets
 
     def summary(self) -> str:
-        targets = self.checks()
-        held = sum(target.holds for target in targets)
         row, tile = (
             statistics.median(errors(one for one in self.mlps if one.scored and one.scheme == scheme))
             for scheme in SCHEMES
         )
         rows = f"median error of a gain {row:.1f} points by rows, {tile:.1f} by tiles"
-        return f"{held} of {len(targets)} figures come out; {rows}"
+        return f"{self.tally()}; {rows}"
 
     def outcome(self) -> str:
         inside = sum(one.holds for one in self.wholes)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.papers.fikit.figures import FikitFigures
+from gpusched_env.experiments.papers.fikit.marks import MARKS
 from gpusched_env.experiments.papers.fikit.pairs import outsiders, speedups_svg
 from gpusched_env.experiments.papers.fikit.runs import DEFAULT, GPU, PROCESSES, SET_APART
 from gpusched_env.experiments.papers.fikit.tables import all_tables, outcome
@@ -31,6 +32,7 @@ class Paper(FikitFigures):
 
     name = "fikit"
     title = "FIKIT"
+    marks = MARKS
     legend = (
         "Speed-up: completion time of the high-priority service under default sharing over that under FIKIT. *Set "
         f"apart*: pairs with {', '.join(SET_APART[:-1])} or {SET_APART[-1]}. RetinaNet and SSD300 are not of the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpusched_env.display.frame import frame, unstacked
+from gpusched_env.display.words import counted
 from gpusched_env.experiments.lib import verdicts
+from gpusched_env.experiments.lib.criteria import Criterion
 from gpusched_env.experiments.lib.recorded import RECORDED_ON, TimeSliced, recorded_turns
 from gpusched_env.experiments.lib.verdicts import as_row, verdict_of
 from gpusched_env.experiments.papers.fikit import runs
@@ -87,6 +90,11 @@ class Claimed:
     def verdict(self) -> str:
         """``shown``, ``not shown`` (it also comes out in the control) or ``off``."""
         return verdict_of(self.ours.comes_out, self.without.comes_out)
+
+    def as_criterion(self) -> Criterion:
+        services = f", {counted(self.services, 'service')}" if self.services else ""
+        name = f"{self.claim}, {self.setting}{services}, without {self.control}"
+        return Criterion(name, self.ours.figure, self.criterion, math.nan, self.holds)
 
 
 def claims(figures: FikitFigures) -> list[Claimed]:
@@ -338,11 +346,10 @@ class FikitFigures(Reproduction):
         return self.claimed
 
     def summary(self) -> str:
-        shown = sum(claim.holds for claim in self.claimed)
         medians = [distribution(pairs)["median"] for (of, _), pairs in self.by_co_runners.items() if of == SETTINGS[0]]
         return (
-            f"{shown} of {len(self.claimed)} claims come out and fail without their mechanism; median speed-ups of all "
-            f"pairs {', '.join(f'{median:.2f}' for median in medians)} with 1, 2, 3 low-priority services"
+            f"{self.tally()}, and not without their mechanism; median speed-ups of all pairs "
+            f"{', '.join(f'{median:.2f}' for median in medians)} with 1, 2, 3 low-priority services"
         )
 
     def data(self) -> dict[str, Any]:

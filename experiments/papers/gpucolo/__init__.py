@@ -32,6 +32,7 @@ import numpy as np
 
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, failures_text, table_of, targets_table
+from gpusched_env.experiments.papers.gpucolo.marks import MARKS
 from gpusched_env.experiments.papers.gpucolo.runs import (
     BURST_S,
     FIG4,
@@ -91,6 +92,7 @@ class Paper(Reproduction):
 
     name = "gpucolo"
     title = "GPUColo on one GPU"
+    marks = MARKS
     legend = "*Latency*: of a batch of inference. *Pause*: of training's host after an iteration."
 
     @staticmethod
@@ -169,9 +171,9 @@ class Paper(Reproduction):
         ]
 
     def summary(self) -> str:
-        held, (inference, training) = [target.holds for target in self.checks()], self.gain(BURST)
+        inference, training = self.gain(BURST)
         over = f"over GSLICE inference {inference:+.0%}, training {training:+.0%}"
-        return f"{sum(held)} of {len(held)} figures come out; {over}"
+        return f"{self.tally()}; {over}"
 
     def outcome(self) -> str:
         free, held = (self.runs[Fixed(pause_s, 90.0)].latency_ms for pause_s in (0.0, 1.0))

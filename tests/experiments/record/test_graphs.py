@@ -229,6 +229,18 @@ def test_a_loop_of_one_operator_is_a_background(monkeypatch: pytest.MonkeyPatch)
         networks.network("gelu_op")
 
 
+def test_what_gathers_and_scatters_is_a_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(networks, "SCATTERING", {"sort_16m": lambda: made.append("sort_16m")})
+    networks.network("sort_16m_scatter").build()
+    assert made == ["sort_16m"]
+    assert networks.pairs(["resnet18_infer_b1", "sort_16m_scatter"]) == [
+        (mode, "resnet18_infer_b1", "sort_16m_scatter") for mode in ("streams", "priority")
+    ]
+    with refused(InputError, "'sort_17m_scatter'", "network"):
+        networks.network("sort_17m_scatter")
+
+
 def test_programs_are_recorded_with_and_without_memory_that_is_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ a guess). Nothing is known of how many SMs a job keeps busy, so that full power 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,7 @@ from gpusched_env.baselines.tuning import Tuning, tuning_for
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.criteria import Criterion, Kind, Mark
 from gpusched_env.experiments.lib.statistics import PairedDifference, known, paired_difference
 from gpusched_env.experiments.lib.trained import LEARNED
 from gpusched_env.experiments.lib.verdicts import Simulation
@@ -52,6 +54,15 @@ if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
 
 FIRST_SEED, SEEDS = 1000, 32
+MARKS: Final = (
+    Mark(
+        "against *",
+        Kind.PREDICTED,
+        "It was written down before the days were played, and no training or search drew them; but GPUs follow the "
+        "very model that the agent predicts with.",
+        "a rule by hand that knows as much (predicted fit, tuned): -0.06 GPUs",
+    ),
+)
 WITHOUT_MOVES: Final = "learned, without moves"
 PLAIN: Final = "predicted-fit"
 FIRST_TUNED, BEST_TUNED = "GPUColo, first fit, tuned", "GPUColo, best fit, tuned"
@@ -165,12 +176,17 @@ class Win:
         high = self.gpus.difference.high
         return high is not None and high < 0.0 and self.violations <= self.theirs
 
+    def as_criterion(self) -> Criterion:
+        ours = f"{_text(self.gpus)} GPUs, {self.violations:.2%} violations"
+        return Criterion(f"against {self.opponent}", ours, f"below 0, at most {self.theirs:.2%}", math.nan, self.holds)
+
 
 class Paper(Reproduction):
     """Whether the agent wins."""
 
     name = "fleet-agent"
     title = "An agent for a fleet"
+    marks = MARKS
 
     @staticmethod
     def cells() -> Sequence[Simulation]:

@@ -25,6 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from gpusched_env.display.table import Table
+from gpusched_env.experiments.lib.criteria import Kind, Mark
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, failures_text, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.fleet.co_location import RateModel, published_fleet
@@ -45,12 +46,21 @@ DEVICE: Final = "compiled"
 MOST: Final = 0.05
 """Median error on random mixes that holds."""
 
+MARKS: Final = (
+    Mark(
+        "median error of *",
+        Kind.PREDICTED,
+        "Constants are fitted to pairs, and the mixes that are judged are random ones of three or four programs.",
+    ),
+)
+
 
 class Paper(Reproduction):
     """Constants, and their errors."""
 
     name = "fleet-rates"
     title = "The rate model of a fleet"
+    marks = MARKS
 
     @staticmethod
     def cells() -> Sequence[Simulation]:
@@ -75,7 +85,7 @@ class Paper(Reproduction):
     def summary(self) -> str:
         random = self._errors(random_cells())
         off = ", ".join(f"{what} {np.median(each):.1%}" for what, each in random.items())
-        return f"median error on {len(random_cells())} random mixes: {off}"
+        return f"{self.tally()}; median error on {len(random_cells())} random mixes: {off}"
 
     def outcome(self) -> str:
         pairs = self._errors(pair_cells())

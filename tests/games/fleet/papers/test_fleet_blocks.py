@@ -25,7 +25,7 @@ def made(rates: LevelFigures) -> Paper:
 def test_levels_that_agree_hold() -> None:
     paper = made(replace(BLOCKS, decisions=0))
     assert paper.holds
-    assert "16 of 16 figures hold; largest errors of rates: GPUs in use 0%" in paper.summary()
+    assert "6 of 6 predictions come out; largest errors of rates: GPUs in use 0%" in paper.summary()
 
 
 def test_errors_are_those_of_rates() -> None:

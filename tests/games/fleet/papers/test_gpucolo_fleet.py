@@ -90,7 +90,7 @@ def made_up_paper(gpucolo: FleetFigures) -> FleetPaper:
 def test_the_page_judges_counts_savings_and_violations() -> None:
     good = FleetFigures(766.0, 3100.0, 0.011, 0.01, 2.4, (766.0,) * 57)
     assert made_up_paper(good).holds
-    assert "8 of 8 figures hold" in made_up_paper(good).summary_line()
+    assert "5 of 5 predictions come out" in made_up_paper(good).summary_line()
     for changed in ({"gpus": 600.0}, {"gpus": 900.0}, {"violations": 0.03}):
         assert not made_up_paper(replace(good, **changed)).holds
     page = made_up_paper(good).markdown()

@@ -40,7 +40,8 @@ def test_the_page_begins_with_what_came_out(made_up: Paper) -> None:
     lines = made_up.markdown().splitlines()
     assert lines[0] == "# Atos"
     bold = next(line for line in lines if line.startswith("**"))
-    assert bold.startswith(f"**{sum(check.holds for check in made_up.checks())} of 22 figures come out")
+    assert bold.startswith(f"**{made_up.tally()}; ")
+    assert made_up.tally().endswith(" of 18 predictions come out")
     assert any(line.startswith("Did not: searches, discrete over persistent time: road (0.8)") for line in lines)
 
 

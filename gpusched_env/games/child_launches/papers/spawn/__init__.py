@@ -42,6 +42,7 @@ from collections.abc import Sequence
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.pages import bars_svg
 from gpusched_env.games.child_launches.papers.spawn.figures import SpawnFigures, outcome
+from gpusched_env.games.child_launches.papers.spawn.marks import MARKS
 from gpusched_env.games.child_launches.papers.spawn.runs import BARS
 from gpusched_env.games.child_launches.papers.spawn.tables import all_tables
 
@@ -51,6 +52,7 @@ class Paper(SpawnFigures):
 
     name = "spawn"
     title = "SPAWN"
+    marks = MARKS
     legend = (
         "*Speed-up*: time of the flat program over that under the scheduler. *Correlation*: Spearman's, of our "
         "speed-ups with the paper's over the thirteen benchmarks. Where two figures stand in a cell, ours is first."

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusched_env.display.frame import frame
+from gpusched_env.experiments.lib.criteria import Criterion, missed_by
 from gpusched_env.experiments.lib.verdicts import Simulation, as_row
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.child_launches.measure.prediction import predicted
@@ -76,12 +77,17 @@ class Scored:
     ours: float
     criterion: str
     """Our own criterion."""
-    comes_out: bool
+    low: float = -math.inf
+    high: float = math.inf
     form: str = ".2f"
 
     @property
     def holds(self) -> bool:
-        return self.comes_out
+        return self.low <= self.ours <= self.high
+
+    def as_criterion(self) -> Criterion:
+        miss = missed_by(self.ours, self.low, self.high)
+        return Criterion(self.figure, f"{self.ours:{self.form}}", self.criterion, miss, self.holds)
 
 
 def bar_errors(ours: DataFrame, theirs: DataFrame) -> DataFrame:
@@ -149,30 +155,31 @@ def scored(
     for bar, mean in MEANS.items():
         yield Scored(
             figure=f"{BARS[bar]}, geometric mean", source="Figure 15", published=mean, ours=means[bar],
-            criterion=f"within {WITHIN:.0%}", comes_out=abs(means[bar] / mean - 1.0) <= WITHIN,
+            criterion=f"within {WITHIN:.0%}", low=(1.0 - WITHIN) * mean, high=(1.0 + WITHIN) * mean,
         )  # fmt: skip
     over = means["spawn"] / means["offline"]
     yield Scored(
         figure="spawn over offline-search, geometric means", source="Figure 15", published=OVER_OFFLINE, ours=over,
-        criterion=f"within {WITHIN:.0%}", comes_out=abs(over / OVER_OFFLINE - 1.0) <= WITHIN, form=".3f",
+        criterion=f"within {WITHIN:.0%}", low=(1.0 - WITHIN) * OVER_OFFLINE, high=(1.0 + WITHIN) * OVER_OFFLINE,
+        form=".3f",
     )  # fmt: skip
     errors = bar_errors(bars, theirs).abs().mean()
     for bar, most in BAR_ERROR.items():
         yield Scored(
             figure=f"{BARS[bar]}, mean error of the bars", source="Figure 15", published=None, ours=errors[bar],
-            criterion=f"at most {most:.0%}", comes_out=bool(errors[bar] <= most), form=".0%",
+            criterion=f"at most {most:.0%}", high=most, form=".0%",
         )  # fmt: skip
     near = sum(points <= OPTIMUM_POINTS for *_, points in optima(sweep).values())
     yield Scored(
         figure="benchmarks whose best share is found", source="Figure 5", published=None, ours=near,
-        criterion=f"within {OPTIMUM_POINTS:g} points on {OPTIMA} of 13", comes_out=near >= OPTIMA, form=".0f",
+        criterion=f"within {OPTIMUM_POINTS:g} points on {OPTIMA} of 13", low=OPTIMA, form=".0f",
     )  # fmt: skip
     for figure, source, pairs in (("sizes of children", "Figure 7", blocks), ("own queues", "Figure 8", queues)):
         alike, moving = same_direction(pairs)
         share = alike / moving if moving else 1.0
         yield Scored(
             figure=f"{figure}: bars that move as published", source=source, published=None, ours=share,
-            criterion=f"at least {ALIKE:.0%} of {moving} that move by more than {MOVES:.0%}", comes_out=share >= ALIKE,
+            criterion=f"at least {ALIKE:.0%} of {moving} that move by more than {MOVES:.0%}", low=ALIKE,
             form=".0%",
         )  # fmt: skip
     judged = occupancy[~occupancy.index.isin(OCCUPANCY_USED)]
@@ -181,7 +188,7 @@ def scored(
         yield Scored(
             figure=f"{BARS[bar]}, mean error of the occupancy on {len(judged)} benchmarks", source="Figure 16",
             published=None, ours=points, criterion=f"at most {OCCUPANCY_POINTS:g} points",
-            comes_out=points <= OCCUPANCY_POINTS, form=".1f",
+            high=OCCUPANCY_POINTS, form=".1f",
         )  # fmt: skip
 
 
@@ -278,9 +285,9 @@ class SpawnFigures(Reproduction):
         return {(c.benchmark, c.scheduler, c.variation): of.cycles for c, of in self.of(SpawnRun).items()}
 
     def summary(self) -> str:
-        scores, means = self.scores, self.sums(self.bars(""))["geomean"]
+        means = self.sums(self.bars(""))["geomean"]
         found = ", ".join(f"{BARS[bar]} {means[bar]:.2f} ({MEANS[bar]})" for bar in BARS)
-        return f"{sum(s.holds for s in scores)} of {len(scores)} figures come out; speed-up over flat: {found}"
+        return f"{self.tally()}; speed-up over flat: {found}"
 
     def data(self) -> dict[str, Any]:
         bars, runs = self.bars(""), self.to_frame(SpawnRun)
@@ -319,8 +326,8 @@ class SpawnFigures(Reproduction):
 
 def outcome(figures: SpawnFigures) -> str:
     """The outcome in three paragraphs."""
-    held = [score.figure for score in figures.scores if score.comes_out]
-    missed = Counter(score.source for score in figures.scores if not score.comes_out)
+    held = [score.figure for score in figures.scores if score.holds]
+    missed = Counter(score.source for score in figures.scores if not score.holds)
     off = ", ".join(f"{count} of {source}" for source, count in missed.items())
     errors = bar_errors(figures.bars(""), figures.theirs)
     close = ", ".join(f"{(errors[bar].abs() <= CLOSE).sum()} for {BARS[bar]}" for bar in BARS)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.verdicts import VERDICTS
+from gpusched_env.experiments.lib.criteria import VERDICTS
 from gpusched_env.games.child_launches.measure.prediction import PredictedApplication, prediction_table
 from gpusched_env.games.child_launches.papers.spawn.figures import (
     CLOSE,
@@ -67,7 +67,7 @@ def score_table(figures: SpawnFigures) -> Table:
             f"{score.ours:{score.form}}",
             NONE if score.published is None else f"{score.ours / score.published - 1.0:+z.0%}",
             score.criterion,
-            VERDICTS[score.comes_out],
+            VERDICTS[score.holds],
         )
         for score in figures.scores
     ]

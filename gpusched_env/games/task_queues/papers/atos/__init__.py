@@ -34,6 +34,7 @@ from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.task_queues.devices import make_task_device
 from gpusched_env.games.task_queues.hardware.machine import V100
 from gpusched_env.games.task_queues.papers.atos import several
+from gpusched_env.games.task_queues.papers.atos.marks import MARKS
 from gpusched_env.games.task_queues.papers.atos.several import (
     HOLLYWOOD,
     HUBS,
@@ -153,6 +154,7 @@ class Paper(Reproduction):
 
     name = "atos"
     title = "Atos"
+    marks = MARKS
 
     @property
     def several(self) -> SeveralGpus:
@@ -219,10 +221,9 @@ class Paper(Reproduction):
         return found + self.several.checks()
 
     def summary(self) -> str:
-        checks = self.checks()
         road, hollywood, social = (self._ratio(WHOLE[name]) for name in (ROAD, HOLLYWOOD, SOCIAL))
         return (
-            f"{sum(check.holds for check in checks)} of {len(checks)} figures come out; discrete over persistent "
+            f"{self.tally()}; discrete over persistent "
             f"search: road {road:.2f} (4.23), hollywood {hollywood:.2f} (0.77), social {social:.2f} (0.89)"
         )
 

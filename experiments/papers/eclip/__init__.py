@@ -39,6 +39,7 @@ from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import tenant
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, table_of, targets_table
+from gpusched_env.experiments.papers.eclip.marks import MARKS
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
@@ -190,6 +191,7 @@ class Paper(Reproduction):
 
     name = "eclip"
     title = "ECLIP"
+    marks = MARKS
     legend = (
         "*Throughput*: requests a second of all workers. *Requests a joule*: completed requests over the energy of the "
         "board. *Switches*: changes of the hardware queue within a request (of KW-IOCTL: kernels), summed over the "
@@ -277,10 +279,8 @@ class Paper(Reproduction):
         )
 
     def summary(self) -> str:
-        targets = self.checks()
-        held = sum(target.holds for target in targets)
         return (
-            f"{held} of {len(targets)} figures come out; mean gains {self.mean('total_per_s', ECLIP):+.0f} % in "
+            f"{self.tally()}; mean gains {self.mean('total_per_s', ECLIP):+.0f} % in "
             f"throughput, {self.mean('jobs_per_j', ECLIP):+.0f} % in requests a joule"
         )
 

@@ -35,6 +35,7 @@ from gpusched_env.data.parboil import BENCHMARKS, HISTO, histo_us, published, sh
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, failures_text, table_of, targets_table
+from gpusched_env.experiments.papers.bwlock.marks import MARKS
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.hardware.contention import served_traffic
 from gpusched_env.hardware.occupancy import gpu_record
@@ -233,6 +234,7 @@ class Paper(Reproduction):
 
     name = "bwlock"
     title = "BWLOCK++: memory shared with the CPU"
+    marks = MARKS
     legend = "*Slowdown*: mean time of an iteration over that alone. *Throttled*: of the time of the cores with hogs."
 
     @staticmethod
@@ -322,10 +324,9 @@ class Paper(Reproduction):
         ]
 
     def summary(self) -> str:
-        checks = self.checks()
         three, other = self.slowdown(THREE["histo"]), self.slowdown(PROPORTIONAL[3])
         beside = f"histo beside three hogs {three:.2f} times slower ({other:.2f} with exponent 1)"
-        return f"{sum(check.holds for check in checks)} of {len(checks)} figures come out; {beside}"
+        return f"{self.tally()}; {beside}"
 
     def outcome(self) -> str:
         checks = self.checks()

@@ -1,0 +1,55 @@
+"""What each criterion of the page is worth as evidence."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpusched_env.experiments.lib.criteria import Kind, Mark
+
+BY_QUEUES: Final = (
+    "That a kernel with nothing to do holds its queue for 4,000 cycles was found from benchmarks that are bound by "
+    "queues, whose bars these are."
+)
+BY_STRUCTURE: Final = "Inputs were chosen by launches and occupancies, never by a speed-up."
+MARKS: Final = (
+    Mark("baseline-dp, geometric mean", Kind.FITTED, BY_QUEUES, "the flat program: 1.00, inside"),
+    Mark("baseline-dp, mean error of the bars", Kind.FITTED, BY_QUEUES),
+    Mark(
+        "offline-search, geometric mean",
+        Kind.PREDICTED,
+        f"{BY_STRUCTURE} Errors of bars have both signs, and cancel.",
+        "the flat program: 1.00",
+    ),
+    Mark(
+        "spawn, geometric mean",
+        Kind.PREDICTED,
+        f"{BY_STRUCTURE} Open choices are those that come nearest to the launches of Figure 18.",
+        "the flat program: 1.00",
+    ),
+    Mark(
+        "spawn over offline-search, geometric means",
+        Kind.PREDICTED,
+        "It is the quotient of two other criteria, and says little beyond them.",
+        "every child is launched: 0.63",
+    ),
+    Mark("offline-search, mean error of the bars", Kind.PREDICTED, BY_STRUCTURE),
+    Mark("spawn, mean error of the bars", Kind.PREDICTED, BY_STRUCTURE),
+    Mark("benchmarks whose best share is found", Kind.PREDICTED, f"{BY_STRUCTURE} Shares of the sweep are given."),
+    Mark(
+        "sizes of children: bars that move as published",
+        Kind.PREDICTED,
+        "No bar of Figure 7 was used.",
+        "sizes that change nothing: 0",
+    ),
+    Mark(
+        "own queues: bars that move as published",
+        Kind.PREDICTED,
+        "Only how SSSP deals its threads was chosen with its bars of Figure 8 in view, which hardly move.",
+        "queues that change nothing: 0",
+    ),
+    Mark(
+        "*, mean error of the occupancy on * benchmarks",
+        Kind.PREDICTED,
+        "Benchmarks whose inputs were chosen by these occupancies are left out.",
+    ),
+)
