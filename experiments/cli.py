@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 try:
     import typer
@@ -16,16 +16,19 @@ except ModuleNotFoundError as error:
     sys.exit(f"error: the command line needs {error.name}: pip install 'gpusched-env[experiments]'")
 
 from gpusched_env.errors import DeadlockError, GpuschedError
-from gpusched_env.experiments.commands.cache import register_cache
-from gpusched_env.experiments.commands.compare import register_compare
-from gpusched_env.experiments.commands.demo import register_demo
-from gpusched_env.experiments.commands.fuzz import register_bench, register_fuzz
-from gpusched_env.experiments.commands.importing import register_import_steps, register_import_trace
-from gpusched_env.experiments.commands.listings import register_listings
-from gpusched_env.experiments.commands.rank import register_rank, register_results
-from gpusched_env.experiments.commands.recordings import register_calibrate, register_record, register_validate
-from gpusched_env.experiments.commands.reproduce import register_interference, register_reproduce
-from gpusched_env.experiments.commands.train import register_sweep, register_train, register_tune
+from gpusched_env.experiments.commands import (
+    cache,
+    compare,
+    demo,
+    fuzz,
+    importing,
+    listings,
+    rank,
+    recordings,
+    reproduce,
+    train,
+)
+from gpusched_env.experiments.lib.options import CHECK, LISTS, MAINTAIN, USE
 from gpusched_env.scenarios.games import load_room, places_of
 
 ADDRESS_SPACE_BYTES = 1 << 30
@@ -43,26 +46,46 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# In this order, the groups of the help are.
-for register in (register_demo, register_compare, register_rank, register_tune, register_train, register_sweep):
-    register(app)
+# In this order, commands and their groups are in the help; those of games come between.
+FIRST: Final = (
+    ("demo", USE, demo.demo_command),
+    ("compare", USE, compare.compare_command),
+    ("evaluate", USE, compare.evaluate_command),
+    ("rank", USE, rank.rank),
+    ("rank-replay", MAINTAIN, rank.rank_replay),
+    ("rank-page", MAINTAIN, rank.rank_page),
+    ("headroom-page", MAINTAIN, rank.headroom_page),
+    ("tune", USE, train.tune_command),
+    ("train", USE, train.train_command),
+    ("sweep", USE, train.sweep_command),
+)
+LAST: Final = (
+    ("import-steps", USE, importing.import_steps),
+    ("import-trace", USE, importing.import_trace),
+    ("scenarios", LISTS, listings.list_scenarios),
+    ("schedulers", LISTS, listings.list_schedulers),
+    ("gpus", LISTS, listings.list_gpus),
+    ("workloads", LISTS, listings.list_workloads),
+    ("reproduce", CHECK, reproduce.reproduce),
+    ("record", CHECK, recordings.record),
+    ("validate", CHECK, recordings.validate),
+    ("carry-over", CHECK, recordings.carried_over),
+    ("live-page", MAINTAIN, recordings.live_page),
+    ("calibrate", CHECK, recordings.calibrate),
+    ("interference", CHECK, reproduce.interference),
+    ("bench", MAINTAIN, fuzz.bench),
+    ("cache", MAINTAIN, cache.cache_command),
+    ("fuzz", MAINTAIN, fuzz.fuzz_command),
+    ("curves", MAINTAIN, rank.curves_command),
+    ("results", MAINTAIN, rank.results_command),
+    ("ship", MAINTAIN, rank.ship_command),
+)
+for name, panel, command in FIRST:
+    app.command(name, rich_help_panel=panel)(command)
 for place in places_of("command").values():
     load_room(place)(app)
-for register in (
-    register_import_steps,
-    register_import_trace,
-    register_listings,
-    register_reproduce,
-    register_record,
-    register_validate,
-    register_calibrate,
-    register_interference,
-    register_bench,
-    register_cache,
-    register_fuzz,
-    register_results,
-):
-    register(app)
+for name, panel, command in LAST:
+    app.command(name, rich_help_panel=panel)(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -29,8 +29,8 @@ from gpusched_env.experiments.lib.names import (
 )
 from gpusched_env.experiments.lib.trained import LEARNED, is_learned
 from gpusched_env.experiments.lib.workers import Progress, Shared, counting, run_grid
-from gpusched_env.experiments.load_curve.curve import LoadCurve, compare_over
-from gpusched_env.experiments.load_curve.figures import SHARE
+from gpusched_env.experiments.load_curve.curve import compare_over
+from gpusched_env.experiments.load_curve.figures import SHARE, LoadCurve
 from gpusched_env.experiments.report.charts import interesting_window, same_start
 from gpusched_env.reading import read_bytes
 from gpusched_env.scenarios.building import build_problem
@@ -98,7 +98,7 @@ def compare(
             that know no more than a scheduler can, and the agent that is shipped for the scenario.
         seeds: how many, counted from 0, or which.
         sweep: a field of the scenario and its values, ``{"load": [0.6, 0.8, 1.0]}``: the comparison is repeated at
-            each, and the result is a :class:`~gpusched_env.experiments.load_curve.curve.LoadCurve`.
+            each, and the result is a :class:`~gpusched_env.experiments.load_curve.figures.LoadCurve`.
         share: of a sweep: what share of a tenant's jobs must be within its objective for it to be kept.
         device: a device's name, or a factory.
         record: what to keep of the first seed besides its jobs: nothing more, ``kernels``, or kernels and

@@ -27,7 +27,7 @@ from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.lib.files import as_stored
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.ranking.made import Fingerprints, check_together
-from gpusched_env.reading import decoded, read_bytes, unzipped
+from gpusched_env.reading import decoded, read_bytes
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import scenario_names
 
@@ -138,15 +138,6 @@ def write(found: list[DefaultTraining], path: Path) -> None:
     """Write a file of results, whole or not at all."""
     with replacing(path) as partial:
         partial.write_bytes(as_stored(path, msgspec.json.format(msgspec.json.encode(found)) + b"\n"))
-
-
-def read(path: Path) -> list[DefaultTraining]:
-    """The results in a file that :func:`write` wrote.
-
-    Raises:
-        InputError: it cannot be read, or is none.
-    """
-    return decoded(unzipped(read_bytes(path), str(path)), list[DefaultTraining], str(path))
 
 
 def main(

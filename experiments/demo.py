@@ -66,7 +66,8 @@ def show_story(seeds: int, out: Path) -> Comparison:
                 SCENARIO, list(STORY), seeds, record="blocks", on_progress=on_progress, command=command_line()
             )
         console.print(f"[bold]{SCENARIO}[/bold]: an inference service with an objective of its own beside training.")
-        console.print(figure(comparison))
+        costs = {name: comparison.interval(name, "cost").mean for name in comparison.schedulers}
+        console.print(bars(costs, comparison.label))
         console.print(whole_gpu_table(comparison))
         console.print(sentence(comparison))
         stages.print("Writing the report")
@@ -77,14 +78,11 @@ def show_story(seeds: int, out: Path) -> Comparison:
     return comparison
 
 
-def figure(comparison: Comparison) -> Table:
-    """Bars of the cost, the least first, with what each scheduler is."""
-    costs = {name: comparison.interval(name, "cost").mean for name in comparison.schedulers}
-    return bars(costs, comparison.label)
-
-
 def bars(costs: Mapping[str, float], label: Callable[[str], str]) -> Table:
-    """A bar a scheduler; one far off is cut, since it would leave nothing to see of the others."""
+    """A bar a scheduler, the least first, with what each is.
+
+    One far off is cut, since it would leave nothing to see of the others.
+    """
     longest = min(max(costs.values()), 3.0 * sorted(costs.values())[len(costs) // 2])
     table = Table(box=None, padding=(0, 1), title="Cost, less is better", title_justify="left")
     table.add_column("scheduler")

@@ -116,7 +116,7 @@ def _page(drawn: Image.Image, width: int, title: str, end: str) -> Image.Image:
 def main(folder: Path, names: Sequence[str]) -> None:
     """Write the films of these scenarios, or all and the README's."""
     folder.mkdir(parents=True, exist_ok=True)
-    shots = {**{name: load_room(film) for name, film in places_of("film").items()}}
+    shots = {name: load_room(film) for name, film in places_of("film").items()}
     for name in names or [*SHOTS, *shots]:
         if name in shots:
             shots[name](folder / f"{name}.gif")

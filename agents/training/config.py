@@ -9,7 +9,7 @@ long. For some scenarios ``defaults.yaml`` has better ones.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 from msgspec import Meta
@@ -179,52 +179,32 @@ class Randomise(CheckedStruct, frozen=True, kw_only=True):
     """Profiled durations and gaps are off by up to this factor each (``scatter`` of the scenario's ``profiles``)."""
 
 
-class Training(Protocol):
-    """What all configurations have, whatever game they are for; they are structs."""
+class Training(CheckedStruct, frozen=True, kw_only=True):
+    """What all configurations have, whatever game they are for."""
 
-    __struct_fields__: ClassVar[tuple[str, ...]]
-
-    @property
-    def scenario(self) -> Scenario | str:
-        """What is trained on, or a game's name."""
-        ...
+    scenario: Scenario | str
+    """What is trained on, or a game's name."""
+    algo: str
+    timesteps: Count
+    """Decisions after which it ends, at the end of a rollout, generation or round."""
+    seed: Seed = 0
+    threads: Count = 1
+    """Threads of the learner and of environments; of a game's rule: candidates that play at a time, on which the result
+    does not depend."""
+    settings: dict[str, Any] = {}
+    """Hyper-parameters of the algorithm."""
+    imitation: Imitation | None = None
+    validate_every: Count
+    """Decisions between two validations."""
+    validation_seeds: Count
+    """Episodes of each training variant in a validation, or its random problems."""
+    checkpoint_every: Count
+    """Decisions between two checkpoints."""
 
     @property
     def name(self) -> str:
         """Name of the scenario or game that is trained on."""
-        ...
-
-    @property
-    def algo(self) -> str: ...
-
-    @property
-    def timesteps(self) -> int:
-        """Decisions after which it ends."""
-        ...
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def threads(self) -> int: ...
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Hyper-parameters of the algorithm."""
-        ...
-
-    @property
-    def imitation(self) -> Imitation | None: ...
-
-    @property
-    def validate_every(self) -> int:
-        """Decisions between two validations."""
-        ...
-
-    @property
-    def checkpoint_every(self) -> int:
-        """Decisions between two checkpoints."""
-        ...
+        return self.scenario if isinstance(self.scenario, str) else self.scenario.name
 
     def checked(self) -> Self:
         """This configuration with everything filled in.
@@ -232,10 +212,10 @@ class Training(Protocol):
         Raises:
             InputError: a value that it cannot have.
         """
-        ...
+        raise NotImplementedError
 
 
-class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
+class TrainingConfig(Training, frozen=True, kw_only=True):
     """One training, from the first step to the last."""
 
     scenario: Scenario
@@ -244,12 +224,9 @@ class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
     """Name of the policy; ``None``: the usual one of the algorithm."""
     timesteps: Count = 1_000_000
     """Decisions, of all environments together; the last rollout is completed."""
-    seed: Seed = 0
     envs: Count = 64
     threads: Count = 1
     """Threads of PyTorch and of the vector environment. A training is repeated exactly with one only."""
-    settings: dict[str, Any] = {}
-    """Hyper-parameters of the algorithm (:data:`SETTINGS`)."""
     policy_kwargs: dict[str, Any] = {}
     """Arguments of the policy in place of those that its name stands for, such as ``net_arch``."""
     also: tuple[str, ...] = ()
@@ -273,32 +250,18 @@ class TrainingConfig(CheckedStruct, frozen=True, kw_only=True):
     """Whether rewards are shaped by progress (:mod:`gpusched_env.agents.shaping`)."""
     reward_scale: Positive | None = None
     """Factor on rewards; ``None``: :func:`gpusched_env.agents.training.environments.reward_scale` of the scenario."""
-    imitation: Imitation | None = None
     begin_with: str | None = None
     """A model (``.zip``) or an exported slot network (``.npz``) whose weights are the first ones."""
     critic_first: Annotated[int, Meta(ge=0)] = 0
     """Decisions for which only the critic learns; for slot networks."""
     validate_every: Count = 250_000
-    """Decisions between two validations."""
     validation_seeds: Count = 4
-    """Episodes of each training variant in a validation."""
     checkpoint_every: Count = 100_000
-    """Decisions between two checkpoints."""
     torch_device: str = "cpu"
 
-    @property
-    def name(self) -> str:
-        """Name of the scenario that is trained on."""
-        return self.scenario.name
-
-    def checked(self) -> TrainingConfig:
-        """This configuration with policy and all hyper-parameters filled in.
-
-        Raises:
-            InputError: a value that it cannot have.
-        """
+    def checked(self) -> Self:
         try:
-            valid = msgspec.convert(msgspec.to_builtins(self), TrainingConfig)
+            valid = msgspec.convert(msgspec.to_builtins(self), type(self))
         except msgspec.ValidationError as error:
             raise InputError(f"training: {error}") from error
         policies = policy_names(valid.algo)

@@ -61,15 +61,6 @@ FUTURES = [TenantFeature.AHEAD, TenantFeature.AHEAD_ALONE]
 """Columns that the search goes by and the network does not see, by :class:`~gpusched_env.agents.policies.serve.Way`."""
 
 
-def distil(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> int:
-    """Train until the configured number of decisions is reached, or the watcher ends it; returns their number.
-
-    ``state``: of the checkpoint to go on from.
-    """
-    training = Distillation(course, config)
-    return training.run(state)
-
-
 def without_futures(observations: Observation) -> Observation:
     """The observations with empty columns of futures."""
     tenants = observations["tenants"].copy()
@@ -101,8 +92,9 @@ def savings(observations: Observation, layout: ActionLayout, margin: float) -> F
 class Distillation:
     """One training by distillation."""
 
-    def __init__(self, course: TrainingRun, config: TrainingConfig) -> None:
-        self._course, self._config, self._settings = course, config, config.settings
+    def __init__(self, course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> None:
+        """``state``: of the checkpoint to go on from."""
+        self._course, self._config, self._settings, self._state = course, config, config.settings, state
         as_ppo = msgspec.structs.replace(
             config,
             algo=OPENS_AS[DISTILLATION],
@@ -120,9 +112,14 @@ class Distillation:
         torch.nn.init.constant_(networks.actor.wait.bias, AT_FIRST)
         self._kept: tuple[PolicyInfo, Weights] | None = None
 
-    def run(self, state: dict[str, Any] | None) -> int:
-        """Go on to the end; returns the number of decisions."""
-        model, course = self._model, self._course
+    @property
+    def timesteps(self) -> int:
+        """Decisions so far."""
+        return int(self._model.num_timesteps)
+
+    def run(self) -> None:
+        """Go on to the end."""
+        model, course, state = self._model, self._course, self._state
         try:
             self._observations = self._env.reset()
             if state is not None:
@@ -135,7 +132,6 @@ class Distillation:
             self._save(FINAL)
         finally:
             self._env.close()
-        return int(model.num_timesteps)
 
     def decider(self) -> Decide:
         """The exported policy, compiled, as the judge takes it; it is told nothing of futures."""

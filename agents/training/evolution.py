@@ -130,16 +130,6 @@ def searched_weights(config: TrainingConfig, shapes: Shapes) -> dict[str, NDArra
     return found
 
 
-def evolve(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> int:
-    """Search until the configured number of decisions is reached, or the watcher ends it; returns their number.
-
-    ``state``: of the checkpoint to go on from.
-    """
-    evolution = RuleEvolution(course, config, state)
-    evolution.run()
-    return evolution.timesteps
-
-
 class Candidates(Protocol):
     """Plays the episodes of a generation."""
 
@@ -310,9 +300,9 @@ class Population:
         each = int(config.settings["episodes"])
         self._problems = problem_source(config, each)
         self._episodes = len(self._changes) * each
-        self._stages: queue.SimpleQueue[_Stage] = queue.SimpleQueue()
+        self._players: queue.SimpleQueue[Player] = queue.SimpleQueue()
         for _ in range(config.threads):
-            self._stages.put(_Stage(config, policy, self._episodes))
+            self._players.put(Player(EnvBatch(self._episodes, policy.info.actions, wait_us=config.wait_us), policy))
         self._pool = ThreadPoolExecutor(config.threads)
 
     def costs(
@@ -339,11 +329,11 @@ class Population:
         played = [(problem, seeds[k % len(seeds)]) for k, problem in enumerate(problems)]
 
         def play(weights: NDArray[np.float32]) -> tuple[NDArray[np.float64], int]:
-            stage = self._stages.get()
+            player = self._players.get()
             try:
-                return stage.play(weights, played)
+                return _played(player, weights, played)
             finally:
-                self._stages.put(stage)
+                self._players.put(player)
 
         return gathered(self._pool.map(play, candidates), tell)
 
@@ -352,20 +342,13 @@ class Population:
         self._pool.shutdown()
 
 
-class _Stage:
-    """The environments of one thread."""
-
-    def __init__(self, config: TrainingConfig, policy: ExportedPolicy, episodes: int) -> None:
-        self._player = Player(EnvBatch(episodes, policy.info.actions, wait_us=config.wait_us), policy)
-
-    def play(
-        self, weights: NDArray[np.float32], episodes: Sequence[tuple[Problem, int]]
-    ) -> tuple[NDArray[np.float64], int]:
-        """Costs of a candidate's episodes, and their decisions."""
-        batch = self._player.batch
-        for e, (problem, seed) in enumerate(episodes):
-            batch.begin(e, problem, seed)
-        batch.run()
-        before = int(self._player.asked.sum())
-        self._player.play(weights, to_the_end=True)
-        return batch.costs.copy(), int(self._player.asked.sum()) - before
+def _played(
+    player: Player, weights: NDArray[np.float32], episodes: Sequence[tuple[Problem, int]]
+) -> tuple[NDArray[np.float64], int]:
+    """Costs of a candidate's episodes, and their decisions."""
+    for e, (problem, seed) in enumerate(episodes):
+        player.batch.begin(e, problem, seed)
+    player.batch.run()
+    before = int(player.asked.sum())
+    player.play(weights, to_the_end=True)
+    return player.batch.costs.copy(), int(player.asked.sum()) - before

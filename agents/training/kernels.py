@@ -11,7 +11,7 @@ from gpusched_env.agents.policies.new_columns import unseen
 from gpusched_env.agents.policies.registry import DISTILLATION, MLP, ROLLOUTS, RULES, SEARCH
 from gpusched_env.agents.training.config import TrainingConfig
 from gpusched_env.agents.training.environments import training_env, training_layout
-from gpusched_env.agents.training.trainer import Trainer
+from gpusched_env.agents.training.trainer import RuleLearner, Trainer
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.scheduling.contract import Scheduler
@@ -63,21 +63,25 @@ class KernelTrainer:
         state: dict[str, Any] | None,
     ) -> int:
         # What compiled code the others need is not built, nor read, for one of them.
+        learner: RuleLearner
         if config.algo == SEARCH:
-            from gpusched_env.agents.training.evolution import evolve
+            from gpusched_env.agents.training.evolution import RuleEvolution
 
-            return evolve(course, config, state)
-        if config.algo == ROLLOUTS:
-            from gpusched_env.agents.training.rollouts import roll_out
+            learner = RuleEvolution(course, config, state)
+        elif config.algo == ROLLOUTS:
+            from gpusched_env.agents.training.rollouts import Rollouts
 
-            return roll_out(course, config, state)
-        if config.algo == DISTILLATION:
-            from gpusched_env.agents.training.distillation import distil
+            learner = Rollouts(course, config, state)
+        elif config.algo == DISTILLATION:
+            from gpusched_env.agents.training.distillation import Distillation
 
-            return distil(course, config, state)
-        from gpusched_env.agents.training.learning import learn
+            learner = Distillation(course, config, state)
+        else:
+            from gpusched_env.agents.training.learning import learn
 
-        return learn(course, config, teacher, state)
+            return learn(course, config, teacher, state)
+        learner.run()
+        return learner.timesteps
 
     def check_policy(self, path: Path, name: str) -> None:
         ExportedPolicy.load(path).layout_for(load_scenario(name))

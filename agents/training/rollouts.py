@@ -50,16 +50,6 @@ QUEUED = 4 * TRIED_AT_A_TIME
 """Trials that are collected before they are played, lest environments stand idle."""
 
 
-def roll_out(course: TrainingRun, config: TrainingConfig, state: dict[str, Any] | None) -> int:
-    """Train until the configured number of decisions is reached, or the watcher ends it; returns their number.
-
-    ``state``: of the checkpoint to go on from.
-    """
-    training = Rollouts(course, config, state)
-    training.run()
-    return training.timesteps
-
-
 TRIED = {Way.BESIDE: BESIDE, Way.ALONE: ALONE}
 """Ways that are tried, and which of a tenant's actions they are."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, S
 import msgspec
 from msgspec import Meta
 
-from gpusched_env.agents.training.config import CheckedStruct, Count, Positive, Seed, Training
+from gpusched_env.agents.training.config import CheckedStruct, Count, Positive, Training
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.scenarios.games import load_room, rooms_of
 from gpusched_env.scheduling.contract import Scheduler
@@ -25,7 +25,7 @@ C = TypeVar("C", bound=Training)
 
 
 class RuleLearner(Protocol):
-    """What searches the weights of a rule."""
+    """What learns by itself, by an algorithm of this package."""
 
     @property
     def timesteps(self) -> int:
@@ -33,7 +33,7 @@ class RuleLearner(Protocol):
         ...
 
     def run(self) -> None:
-        """Search until the configured number of decisions is reached, or the watcher ends it."""
+        """Go on until the configured number of decisions is reached, or the watcher ends it."""
 
 
 class Trainer(Protocol[C]):
@@ -120,7 +120,7 @@ class GameSettings(CheckedStruct, frozen=True, kw_only=True):
     """Standard deviation of the weights at first."""
 
 
-class GameTraining(CheckedStruct, frozen=True, kw_only=True):
+class GameTraining(Training, frozen=True, kw_only=True):
     """One training of a game's rule, on random problems; each game has a kind of its own."""
 
     RULE: ClassVar[str]
@@ -131,30 +131,9 @@ class GameTraining(CheckedStruct, frozen=True, kw_only=True):
     """The game's name."""
     policy: str
     algo: str = "cma-es"
-    timesteps: Count
-    """Decisions; the last generation or round is completed."""
-    seed: Seed = 0
-    threads: Count = 1
-    """Candidates that play at a time; the result does not depend on it."""
-    settings: dict[str, Any] = {}  # noqa: RUF012  # A struct copies its default.
-    """Hyper-parameters: fields of ``SETTINGS``."""
     imitation: None = None
-    validate_every: Count
-    validation_seeds: Count
-    """Random problems of a validation."""
-    checkpoint_every: Count
-
-    @property
-    def name(self) -> str:
-        """Name of the game that is trained on."""
-        return self.scenario
 
     def checked(self) -> Self:
-        """This configuration with all hyper-parameters filled in.
-
-        Raises:
-            InputError: a value that it cannot have.
-        """
         try:
             valid = msgspec.convert(msgspec.to_builtins(self), type(self))
             given = msgspec.convert(valid.settings, self.SETTINGS)

@@ -1,1 +1,1 @@
-"""Command groups of the command line, one a file: each has ``register(app)`` and imports its libraries when run."""
+"""Command groups of the command line, one a file; commands import their libraries when run."""

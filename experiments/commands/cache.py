@@ -6,13 +6,6 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import MAINTAIN
-
-
-def register_cache(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("cache", rich_help_panel=MAINTAIN)(cache_command)
-
 
 def cache_command(
     build: Annotated[bool, typer.Option("--build", help="Build the simulated GPU and environments, and wait.")] = False,

@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gpusched_env.experiments.lib.options import (
-    USE,
     FirstSeed,
     Gpu,
     Json,
@@ -27,6 +26,9 @@ from gpusched_env.experiments.lib.options import (
     command_line,
     with_fields,
 )
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.load_curve.figures import LoadCurve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +69,7 @@ class ComparisonOptions:
     trust: Trust = False
 
 
-def register_compare(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("compare", rich_help_panel=USE)(with_fields(compare_command))
-    app.command("evaluate", rich_help_panel=USE)(with_fields(evaluate_command))
-
-
+@with_fields
 def compare_command(scenario: Scenario, options: ComparisonOptions) -> None:
     """Compare schedulers on a scenario.
 
@@ -85,6 +82,7 @@ def compare_command(scenario: Scenario, options: ComparisonOptions) -> None:
     _compare(scenario, split_specs(options.schedulers), Path("results"), options)
 
 
+@with_fields
 def evaluate_command(
     model: Annotated[
         Path,
@@ -110,14 +108,20 @@ def evaluate_command(
 
 
 def _compare(name: str, schedulers: Sequence[str], home: Path, options: ComparisonOptions) -> None:
-    """Run the comparison, print the tables, write the files; ``home``: folder above the default one."""
+    """Run the comparison, if asked at every value of a field, print the tables, write the files.
+
+    ``home``: folder above the default one.
+    """
     from rich.console import Console
 
     from gpusched_env.experiments.compare import compare
+    from gpusched_env.experiments.comparison import Comparison
     from gpusched_env.experiments.lib.files import RESULT, result_folder, writing
     from gpusched_env.experiments.lib.names import default_schedulers, expanded
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
     from gpusched_env.experiments.lib.trained import trusted
+    from gpusched_env.experiments.load_curve.curve import compare_over, write_curve
+    from gpusched_env.experiments.load_curve.figures import parse_axis
     from gpusched_env.experiments.report.save import write_results
     from gpusched_env.experiments.settings import apply_settings
     from gpusched_env.scenarios.scenario import load_scenario
@@ -125,37 +129,41 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Comparis
     fields = {name: getattr(options, name) for name in ("gpu", "horizon_us", "decision_us")}
     changes = [f"{key}={value}" for key, value in fields.items() if value is not None]
     scenario = apply_settings(load_scenario(name), [*changes, *(options.settings or [])])
-    if options.sweep is not None:
-        from gpusched_env.experiments.commands.load_curve import run_load_curve
-
-        run_load_curve(scenario, schedulers, home, options)
-        return
+    axis = None if options.sweep is None else parse_axis(options.sweep)
     chosen = expanded(schedulers, scenario) or default_schedulers(scenario)
     seeds = range(options.seed, options.seed + options.seeds)
+    given: dict[str, Any] = {
+        "schedulers": trusted(chosen) if options.trust else chosen,
+        "seeds": seeds,
+        "device": options.simulator,
+        "window_us": options.window_us,
+        "workers": options.workers,
+        "command": command_line(),
+    }
+    default = home / (scenario.name if axis is None else f"{scenario.name}-{axis.field}")
+    episodes = len(chosen) * len(seeds) * (1 if axis is None else len(axis.values))
     with contextlib.ExitStack() as stack:
-        results = stack.enter_context(result_folder(options.out, home / scenario.name, overwrite=options.overwrite))
+        results = stack.enter_context(result_folder(options.out, default, overwrite=options.overwrite))
         write = stack.enter_context(writing(("--json", options.json), overwrite=options.overwrite))
-        with progress_bar(len(chosen) * len(seeds)) as on_progress:
-            comparison = compare(
-                scenario,
-                trusted(chosen) if options.trust else chosen,
-                seeds,
-                device=options.simulator,
-                record="blocks",
-                window_us=options.window_us,
-                workers=options.workers,
-                on_progress=on_progress,
-                command=command_line(),
-            )
-        if not comparison.runs:
+        with progress_bar(episodes, last="the timeline" if axis is None else "done") as on_progress:
+            found: Comparison | LoadCurve
+            if axis is None:
+                found = compare(scenario, **given, record="blocks", on_progress=on_progress)
+            else:
+                given |= {"share": options.share, "record": "kernels" if options.traces else "jobs"}
+                found = compare_over(compare, axis, scenario, on_progress=on_progress, **given)
+        if isinstance(found, Comparison) and not found.runs:
             typer.secho("interrupted before the first episode had finished; nothing written", err=True)
             raise typer.Exit(130)
-        output_console().print(comparison)
+        output_console().print(found)
         with Console(stderr=True).status("Writing results"):
-            files = write_results(comparison, results.staging, traces=options.traces)
+            if isinstance(found, Comparison):
+                files = write_results(found, results.staging, traces=options.traces)
+            else:
+                files = write_curve(found, results.staging)
             write("--json", (results.staging / RESULT).read_bytes())
             results.publish()
     typer.echo(f"Written to {results.path}: {', '.join(files)}")
-    if comparison.interrupted:
-        typer.secho(f"{comparison.interruption}; the result is marked as interrupted", fg="yellow", err=True)
+    if found.interrupted:
+        typer.secho(f"{found.interruption}; the result is marked as interrupted", fg="yellow", err=True)
         raise typer.Exit(130)

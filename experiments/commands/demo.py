@@ -7,14 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import USE
-
 OUT = Path("results") / "demo"
-
-
-def register_demo(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("demo", rich_help_panel=USE)(demo_command)
 
 
 def demo_command(

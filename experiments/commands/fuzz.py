@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gpusched_env.experiments.lib.options import MAINTAIN, Docs, Json, Overwrite, with_fields
+from gpusched_env.experiments.lib.options import Docs, Json, Overwrite, with_fields
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.run import Fuzzing, FuzzTally
@@ -56,11 +56,7 @@ class FuzzOptions:
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2
 
 
-def register_fuzz(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("fuzz", rich_help_panel=MAINTAIN)(with_fields(fuzz_command))
-
-
+@with_fields
 def fuzz_command(options: FuzzOptions) -> None:
     """Run random problems and commands on two devices and compare everything; exit status 1 at a difference.
 
@@ -151,11 +147,6 @@ def _refuse_foreign(path: Path, named: str | None, option: str) -> None:
             f"Add --trust if you know where the counterexample comes from, or choose the device yourself with "
             f"{option} (shipped: {', '.join(device_names())})"
         )
-
-
-def register_bench(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("bench", rich_help_panel=MAINTAIN)(bench)
 
 
 def bench(

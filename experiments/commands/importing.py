@@ -7,12 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import USE, Overwrite
-
-
-def register_import_trace(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("import-trace", rich_help_panel=USE)(import_trace)
+from gpusched_env.experiments.lib.options import Overwrite
 
 
 def import_trace(
@@ -96,11 +91,6 @@ def import_trace(
     if found.summary.caution:
         typer.secho(f"warning: {found.summary.caution}", fg=typer.colors.YELLOW, err=True)
     typer.echo(f"Written to {found.file}; in a scenario: workload: {found.file}")
-
-
-def register_import_steps(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("import-steps", rich_help_panel=USE)(import_steps)
 
 
 def import_steps(

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpusched_env.experiments.lib.options import LISTS
-
 if TYPE_CHECKING:
     from gpusched_env.experiments.games.game import Game
-
-
-def register_listings(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("scenarios", rich_help_panel=LISTS)(list_scenarios)
-    app.command("schedulers", rich_help_panel=LISTS)(list_schedulers)
-    app.command("gpus", rich_help_panel=LISTS)(list_gpus)
-    app.command("workloads", rich_help_panel=LISTS)(list_workloads)
 
 
 def list_scenarios() -> None:

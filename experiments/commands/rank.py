@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 from gpusched_env.experiments.lib.options import (
-    MAINTAIN,
-    USE,
     FirstSeed,
     Gpu,
     Overwrite,
@@ -71,14 +69,7 @@ class ReplayOptions:
     workers: Workers = None
 
 
-def register_rank(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("rank", rich_help_panel=USE)(with_fields(rank))
-    app.command("rank-replay", rich_help_panel=MAINTAIN)(with_fields(rank_replay))
-    app.command("rank-page", rich_help_panel=MAINTAIN)(rank_page)
-    app.command("headroom-page", rich_help_panel=MAINTAIN)(headroom_page)
-
-
+@with_fields
 def rank(
     scenarios: Scenarios,
     json: Annotated[Path, typer.Option(metavar="PATH", help="Result file; grows while episodes finish.")],
@@ -119,6 +110,7 @@ def rank(
     output_console().print(ranking)
 
 
+@with_fields
 def rank_replay(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched rank.")],
     options: ReplayOptions,
@@ -178,13 +170,6 @@ def headroom_page(
 
 
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of gpusched train.")]
-
-
-def register_results(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("curves", rich_help_panel=MAINTAIN)(curves_command)
-    app.command("results", rich_help_panel=MAINTAIN)(results_command)
-    app.command("ship", rich_help_panel=MAINTAIN)(ship_command)
 
 
 def curves_command(

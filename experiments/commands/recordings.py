@@ -10,8 +10,6 @@ import typer
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.options import (
-    CHECK,
-    MAINTAIN,
     Docs,
     Gpu,
     Json,
@@ -26,11 +24,6 @@ from gpusched_env.experiments.lib.options import (
 if TYPE_CHECKING:
     from gpusched_env.experiments.live.result import Live
     from gpusched_env.experiments.validate.results import Validation
-
-
-def register_record(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("record", rich_help_panel=CHECK)(record)
 
 
 def record(
@@ -101,13 +94,6 @@ def _names(given: str) -> tuple[str, ...]:
 
 
 PAIRS = "pairs beside --docs"
-
-
-def register_validate(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("validate", rich_help_panel=CHECK)(validate)
-    app.command("carry-over", rich_help_panel=CHECK)(carried_over)
-    app.command("live-page", rich_help_panel=MAINTAIN)(live_page)
 
 
 def validate(
@@ -264,11 +250,6 @@ def live_page(
     lives = [read_live(file) for file in files]
     check_together({str(file): live.made for file, live in zip(files, lives, strict=True)})
     _write_page(lives, docs, files)
-
-
-def register_calibrate(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("calibrate", rich_help_panel=CHECK)(calibrate)
 
 
 def calibrate(

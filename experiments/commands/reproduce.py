@@ -7,13 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import CHECK, Docs, Json, OutFolder, Overwrite, Simulator, Workers
+from gpusched_env.experiments.lib.options import Docs, Json, OutFolder, Overwrite, Simulator, Workers
 from gpusched_env.experiments.papers import find_paper, paper_names, stored_table
-
-
-def register_reproduce(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("reproduce", rich_help_panel=CHECK)(reproduce)
 
 
 def reproduce(
@@ -70,11 +65,6 @@ def reproduce(
                 write_file(folder / file, content, f"{file} beside --docs")
     typer.echo(result.summary_line())
     raise typer.Exit(0 if result.holds else 1)
-
-
-def register_interference(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
-    app.command("interference", rich_help_panel=CHECK)(interference)
 
 
 def interference(

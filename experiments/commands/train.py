@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpusched_env.baselines.tuning import FIRST_SEED
-from gpusched_env.experiments.lib.options import USE, Gpu, Overwrite, Scenario, Workers, command_line, with_fields
+from gpusched_env.experiments.lib.options import Gpu, Overwrite, Scenario, Workers, command_line, with_fields
 
 if TYPE_CHECKING:
     from gpusched_env.agents.training.config import TrainingConfig
@@ -64,11 +64,7 @@ class TrainingOptions:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def register_train(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("train", rich_help_panel=USE)(with_fields(train_command))
-
-
+@with_fields
 def train_command(
     scenario: Scenario,
     options: TrainingOptions,
@@ -164,11 +160,7 @@ class SweepOptions:
     )
 
 
-def register_sweep(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("sweep", rich_help_panel=USE)(with_fields(sweep_command))
-
-
+@with_fields
 def sweep_command(scenario: Scenario, options: SweepOptions) -> None:
     """Search for hyper-parameters.
 
@@ -236,11 +228,6 @@ def _tried(config: TrainingConfig, folder: Path, options: SweepOptions, fixed: f
 def _tell(trial: SweepTrial) -> None:
     cost = "" if trial.cost is None else f", validation cost {trial.cost:.4g}"
     typer.echo(f"trial {trial.number}: {trial.state}{cost}", err=True)
-
-
-def register_tune(app: typer.Typer) -> None:
-    """Add the commands of this file to ``app``."""
-    app.command("tune", rich_help_panel=USE)(tune_command)
 
 
 def tune_command(

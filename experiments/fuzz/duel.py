@@ -15,7 +15,7 @@ from gpusched_env.errors import DeadlockError, IllegalCommand
 from gpusched_env.experiments.fuzz.case import Case, RandomActions, RandomCommands
 from gpusched_env.experiments.fuzz.compare import TIMELINES, DuelComparison, outcome_of
 from gpusched_env.experiments.fuzz.outcome import Outcome, case_features, timeline_features, view_features
-from gpusched_env.experiments.fuzz.sides import ShownStep, Side, make_player
+from gpusched_env.experiments.fuzz.sides import EnvSide, ShownStep, Side, make_player
 from gpusched_env.scheduling.commands import WAIT, Preempt, Reshape, Synchronise
 from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.view import View
@@ -68,12 +68,7 @@ class _Duel:
             self._play_again(deadlock)
 
     def _sides(self) -> tuple[Side, Side]:
-        make = Side
-        if self.case.env is not None:
-            # Cases on devices alone do without the environment and what it needs.
-            from gpusched_env.experiments.fuzz.sides import EnvSide
-
-            make = EnvSide
+        make = Side if self.case.env is None else EnvSide
         against, device = (make(maker(), self.problem, self.case) for maker in self.makers)
         return against, device
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.fuzz.case import Baseline, Case, RandomCommands
+from gpusched_env.experiments.fuzz.case import Baseline, Case, Player, RandomCommands
 from gpusched_env.experiments.fuzz.dice import Dice
 from gpusched_env.experiments.fuzz.moves import moves_of
 from gpusched_env.experiments.fuzz.workloads import SHORTEST_BLOCK_US, SOURCE, kernel_waves
@@ -19,6 +19,15 @@ from gpusched_env.workload.dependent import check_tiles
 from gpusched_env.workload.kernel import MOST_FORMS, Kernel
 from gpusched_env.workload.tenant import Tenant
 from gpusched_env.workload.workload import DEVICE_OPS, GraphNode, Marks, Op, OpKind, Segment, Variant, Workload
+
+
+def giving(dice: Dice, player: Player, problems: str) -> Player:
+    """A random player that gives the commands of some problems as often as is drawn; others as they are."""
+    if not isinstance(player, RandomCommands):
+        return player
+    weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in moves_of(problems)}
+    return replace(player, weights=player.weights | weights)
+
 
 WINDOWS = 0.15
 """Share of cases in which launches pass a window."""
@@ -200,11 +209,7 @@ def throttled(dice: Dice, case: Case, kernel_us: float) -> Case:
         restart_us=max(0.1, kernel_us * dice.number(1.0, 30.0)) if dice.chance(RESTARTED) else 0.0,
         throttle_us=0.0 if dice.chance(0.4) else max(0.1, kernel_us * dice.number(0.1, 3.0)),
     )
-    player = case.player
-    if isinstance(player, RandomCommands):
-        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in moves_of("hosts")}
-        player = replace(player, weights=player.weights | weights)
-    return replace(case, scenario=scenario, player=player)
+    return replace(case, scenario=scenario, player=giving(dice, case.player, "hosts"))
 
 
 RESHAPED = 0.15
@@ -218,12 +223,10 @@ def reshaped(dice: Dice, case: Case) -> Case:
     needs_tiles = "synchronise" in case.scenario.commands
     if not case.workloads or not dice.chance(RESHAPED_TILES if needs_tiles else RESHAPED):
         return case
-    gpu, player = case.gpu_spec(), case.player
+    gpu = case.gpu_spec()
     workloads = {name: _with_forms(dice, workload, gpu) for name, workload in case.workloads.items()}
     names = tuple(move.NAME for move in moves_of("forms"))
-    if isinstance(player, RandomCommands):
-        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in moves_of("forms")}
-        player = replace(player, weights=player.weights | weights)
+    player = giving(dice, case.player, "forms")
     scenario = replace(case.scenario, commands=(*case.scenario.commands, *names))
     return replace(case, workloads=workloads, scenario=scenario, player=player)
 
@@ -309,11 +312,7 @@ def beside_cores(dice: Dice, case: Case, spec: GpuSpec, kernel_us: float) -> Cas
     )
     offered = tuple(move.NAME for move in moves_of("cores")) if dice.chance(0.8) else ()
     scenario = replace(case.scenario, cores=cores, commands=(*case.scenario.commands, *offered))
-    player = case.player
-    if isinstance(player, RandomCommands):
-        weights = {move.NAME: dice.pick(move.DRAWN_WEIGHTS) for move in moves_of("cores")}
-        player = replace(player, weights=player.weights | weights)
-    return replace(case, scenario=scenario, player=player)
+    return replace(case, scenario=scenario, player=giving(dice, case.player, "cores"))
 
 
 def _process(dice: Dice, name: str, spec: GpuSpec, period_us: float) -> Process:

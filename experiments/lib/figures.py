@@ -43,38 +43,29 @@ class FigureSpec:
         return f"{self.label} {self.unit}" if self.unit else self.label
 
 
+def _time(key: str, label: str, help: str, percentile: float | None = None) -> FigureSpec:
+    """A time, shown in milliseconds."""
+    return FigureSpec(key, label, "ms", 1e-3, "low", help, percentile=percentile)
+
+
+def _number(key: str, label: str, help: str, better: Literal["low", ""] = "", jobs: str = "") -> FigureSpec:
+    """A number of things."""
+    return FigureSpec(key, label, better=better, help=help, count=True, jobs=jobs)
+
+
+GIVEN_UP, LEFT = "jobs that the scheduler gave up", "jobs neither completed nor rejected when the episode ended"
 TENANT_FIGURES = (
-    FigureSpec("turnaround_mean_us", "mean", "ms", 1e-3, "low", "turnaround, mean"),
-    FigureSpec(
-        "turnaround_p50_us", "p50", "ms", 1e-3, "low", "turnaround, median, all seeds together", percentile=50.0
-    ),
-    FigureSpec(
-        "turnaround_p95_us",
-        "p95",
-        "ms",
-        1e-3,
-        "low",
-        "turnaround, 95th percentile, all seeds together",
-        percentile=95.0,
-    ),
-    FigureSpec(
-        "turnaround_p99_us",
-        "p99",
-        "ms",
-        1e-3,
-        "low",
-        "turnaround, 99th percentile, all seeds together",
-        percentile=99.0,
-    ),
+    _time("turnaround_mean_us", "mean", "turnaround, mean"),
+    _time("turnaround_p50_us", "p50", "turnaround, median, all seeds together", 50.0),
+    _time("turnaround_p95_us", "p95", "turnaround, 95th percentile, all seeds together", 95.0),
+    _time("turnaround_p99_us", "p99", "turnaround, 99th percentile, all seeds together", 99.0),
     FigureSpec(
         "slowdown",
         "slowdown",
-        "",
-        1.0,
-        "low",
-        "mean turnaround over the mean turnaround alone; a little below 1 where jobs happen to be short",
+        better="low",
+        help="mean turnaround over the mean turnaround alone; a little below 1 where jobs happen to be short",
     ),
-    FigureSpec("progress", "progress", "", 1.0, "high", "normalised progress while at work"),
+    FigureSpec("progress", "progress", better="high", help="normalised progress while at work"),
     FigureSpec(
         "slo_attainment",
         "SLO",
@@ -84,18 +75,18 @@ TENANT_FIGURES = (
         "jobs within the SLO, of those with a known outcome",
         counts_undone=True,
     ),
-    FigureSpec("ttft_mean_us", "TTFT", "ms", 1e-3, "low", "time to first token, mean, of engines' completed requests"),
-    FigureSpec("ttft_p50_us", "TTFT p50", "ms", 1e-3, "low", "time to first token, median; mean over seeds"),
-    FigureSpec("ttft_p99_us", "TTFT p99", "ms", 1e-3, "low", "time to first token, 99th percentile; mean over seeds"),
-    FigureSpec("tpot_mean_us", "TPOT", "ms", 1e-3, "low", "time per output token behind the first, mean over requests"),
-    FigureSpec("tpot_p50_us", "TPOT p50", "ms", 1e-3, "low", "time per output token, median; mean over seeds"),
-    FigureSpec("tpot_p99_us", "TPOT p99", "ms", 1e-3, "low", "time per output token, 99th percentile; mean over seeds"),
-    FigureSpec("throughput_per_s", "jobs/s", "", 1.0, "high", "completed jobs a second, while the tenant was active"),
-    FigureSpec("completed", "done", "", 1.0, "", "completed jobs", count=True),
-    FigureSpec("rejected", "rejected", "", 1.0, "", "jobs that the scheduler gave up", count=True),
+    _time("ttft_mean_us", "TTFT", "time to first token, mean, of engines' completed requests"),
+    _time("ttft_p50_us", "TTFT p50", "time to first token, median; mean over seeds"),
+    _time("ttft_p99_us", "TTFT p99", "time to first token, 99th percentile; mean over seeds"),
+    _time("tpot_mean_us", "TPOT", "time per output token behind the first, mean over requests"),
+    _time("tpot_p50_us", "TPOT p50", "time per output token, median; mean over seeds"),
+    _time("tpot_p99_us", "TPOT p99", "time per output token, 99th percentile; mean over seeds"),
     FigureSpec(
-        "unfinished", "left", "", 1.0, "low", "jobs neither completed nor rejected when the episode ended", count=True
+        "throughput_per_s", "jobs/s", better="high", help="completed jobs a second, while the tenant was active"
     ),
+    _number("completed", "done", "completed jobs"),
+    _number("rejected", "rejected", GIVEN_UP),
+    _number("unfinished", "left", LEFT, "low"),
 )
 """Figures of one tenant, by attribute of :class:`TenantMetrics`."""
 
@@ -103,45 +94,32 @@ GLOBAL_FIGURES = (
     FigureSpec(
         "cost",
         "cost",
-        "",
-        1.0,
-        "low",
-        "the scenario's weighted cost; an agent's return is minus this",
+        better="low",
+        help="the scenario's weighted cost; an agent's return is minus this",
         counts_undone=True,
     ),
-    FigureSpec("stp", "STP", "", 1.0, "high", "system throughput: sum of the tenants' progress"),
-    FigureSpec("antt", "ANTT", "", 1.0, "low", "average normalised turnaround: mean of the tenants' slowdowns"),
+    FigureSpec("stp", "STP", better="high", help="system throughput: sum of the tenants' progress"),
+    FigureSpec("antt", "ANTT", better="low", help="average normalised turnaround: mean of the tenants' slowdowns"),
     FigureSpec(
         "urgent_p99",
         "urgent p99",
-        "",
-        1.0,
-        "low",
-        "turnaround over turnaround alone of the most urgent, 99th percentile",
+        better="low",
         percentile=99.0,
-    ),
-    FigureSpec("best_effort", "others' progress", "", 1.0, "high", "mean progress of all but the most urgent tenants"),
-    FigureSpec("goodput_per_s", "goodput/s", "", 1.0, "high", "jobs within their SLO a second", counts_undone=True),
-    FigureSpec("jobs_completed", "done", "", 1.0, "", "completed jobs of all tenants", count=True, jobs="completed"),
-    FigureSpec(
-        "jobs_rejected", "rejected", "", 1.0, "", "jobs that the scheduler gave up", count=True, jobs="rejected"
+        help="turnaround over turnaround alone of the most urgent, 99th percentile",
     ),
     FigureSpec(
-        "jobs_unfinished",
-        "left",
-        "",
-        1.0,
-        "low",
-        "jobs neither completed nor rejected when the episode ended",
-        count=True,
-        jobs="unfinished",
+        "best_effort", "others' progress", better="high", help="mean progress of all but the most urgent tenants"
     ),
-    FigureSpec("utilisation", "SM", "%", 100.0, "", "SM-time with a resident block"),
-    FigureSpec("dram_utilisation", "DRAM", "%", 100.0, "", "DRAM traffic over nominal bandwidth"),
-    FigureSpec("energy_j", "energy", "J", 1.0, "low", "energy of the board"),
-    FigureSpec("energy_per_job_j", "per job", "J", 1.0, "low", "energy over completed jobs"),
-    FigureSpec("makespan_us", "makespan", "ms", 1e-3, "low", "until the workload is done, or the end"),
-    FigureSpec("decisions", "decisions", "", 1.0, "", "commands given", count=True),
+    FigureSpec("goodput_per_s", "goodput/s", better="high", help="jobs within their SLO a second", counts_undone=True),
+    _number("jobs_completed", "done", "completed jobs of all tenants", jobs="completed"),
+    _number("jobs_rejected", "rejected", GIVEN_UP, jobs="rejected"),
+    _number("jobs_unfinished", "left", LEFT, "low", jobs="unfinished"),
+    FigureSpec("utilisation", "SM", "%", 100.0, help="SM-time with a resident block"),
+    FigureSpec("dram_utilisation", "DRAM", "%", 100.0, help="DRAM traffic over nominal bandwidth"),
+    FigureSpec("energy_j", "energy", "J", better="low", help="energy of the board"),
+    FigureSpec("energy_per_job_j", "per job", "J", better="low", help="energy over completed jobs"),
+    _time("makespan_us", "makespan", "until the workload is done, or the end"),
+    _number("decisions", "decisions", "commands given"),
 )
 """Figures of the whole GPU, by attribute of :class:`Metrics`; numbers of jobs are sums over the tenants."""
 

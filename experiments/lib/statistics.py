@@ -109,8 +109,7 @@ def pooled_percentile(values: Sequence[Floats], percent: float) -> Interval:
         enough = np.einsum("ds,sd->d", times, below[:, middle]) >= needed
         low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
     drawn = np.repeat(pooled[low][jobs > 0], often[jobs > 0])
-    tail = 100.0 * (1.0 - LEVEL) / 2.0
-    bounds = np.percentile(drawn, (tail, 100.0 - tail), method="inverted_cdf")
+    bounds = np.percentile(drawn, (100.0 * _TAIL, 100.0 - 100.0 * _TAIL), method="inverted_cdf")
     return Interval(value, float(bounds[0]), float(bounds[1]), len(values))
 
 

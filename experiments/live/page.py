@@ -14,7 +14,7 @@ from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.pages import drawing, label_log, page
 from gpusched_env.experiments.lib.trained import is_learned, is_published, labels
-from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, slowdown_of
+from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, errors_of, slowdown_of
 
 SHARE, TAU = "{:.1%}", "{:.2f}"
 SEPARATOR = " / "
@@ -26,8 +26,9 @@ def summary(lives: Sequence[Live]) -> Table:
     rows = []
     for live in lives:
         for scenario in live.tenants:
-            turnaround = live.errors(scenario, lambda figures: figures.turnaround_us)
-            makespan = live.errors(scenario, lambda figures: (figures.makespan_us,))
+            episodes = [episode for episode in live.episodes if episode.scenario == scenario]
+            turnaround = errors_of(episodes, lambda figures: figures.turnaround_us)
+            makespan = errors_of(episodes, lambda figures: (figures.makespan_us,))
             fits = live.fits.get(scenario)
             rows.append(
                 [
@@ -76,7 +77,7 @@ def _table(live: Live, scenario: str) -> Table:
                 *(_pair(episodes, slowdown_of(row), "{:.3g}") for row in range(len(tenants))),
                 _pair(episodes, lambda figures: _sum(figures.throughput_per_s), "{:.4g}"),
                 _pair(episodes, lambda figures: figures.makespan_us / 1e3, "{:.4g}"),
-                _quantile(_errors(episodes), 0.5),
+                _quantile(errors_of(episodes, lambda figures: figures.turnaround_us), 0.5),
             ]
         )
     heads = [
@@ -115,11 +116,6 @@ def _mean(episodes: Sequence[LiveEpisode], real: bool, figure: Callable[[LiveFig
 def _pair(episodes: Sequence[LiveEpisode], figure: Callable[[LiveFigures], float | None], form: str) -> str:
     measured, predicted = (_mean(episodes, real, figure) for real in (True, False))
     return f"{_shown(measured, form)}{SEPARATOR}{_shown(predicted, form)}"
-
-
-def _errors(episodes: Sequence[LiveEpisode]) -> np.ndarray:
-    pairs = [pair for e in episodes for pair in zip(e.real.turnaround_us, e.simulated.turnaround_us, strict=True)]
-    return np.array([abs(simulated / real - 1.0) for real, simulated in pairs if real and simulated is not None])
 
 
 def _shown(value: float, form: str) -> str:

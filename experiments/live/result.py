@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -142,17 +141,6 @@ class Live(msgspec.Struct, kw_only=True):
                 found.setdefault(episode.scheduler, []).append(episode)
         return found
 
-    def errors(self, scenario: str, figure: Callable[[LiveFigures], Sequence[float | None]]) -> NDArray[np.float64]:
-        """Relative errors of a prediction, absolute values, over episodes and what the figure has (tenants)."""
-        found = [
-            abs(simulated / real - 1.0)
-            for episode in self.episodes
-            if episode.scenario == scenario
-            for real, simulated in zip(figure(episode.real), figure(episode.simulated), strict=True)
-            if real and simulated is not None
-        ]
-        return np.array(found)
-
     def tau(self, scenario: str, figure: Callable[[LiveFigures], float | None]) -> float:
         """Kendall's tau-b between measured and predicted order of the schedulers, by the mean of a figure; NaN with
         fewer than three of them."""
@@ -184,6 +172,14 @@ class Live(msgspec.Struct, kw_only=True):
         return np.array(found).reshape(-1, 2)
 
 
+def errors_of(
+    episodes: Iterable[LiveEpisode], figure: Callable[[LiveFigures], Sequence[float | None]]
+) -> NDArray[np.float64]:
+    """Relative errors of a prediction, absolute values, over episodes and what the figure has (tenants)."""
+    pairs = (pair for e in episodes for pair in zip(figure(e.real), figure(e.simulated), strict=True))
+    return np.array([abs(simulated / real - 1.0) for real, simulated in pairs if real and simulated is not None])
+
+
 def encode_live(live: Live) -> bytes:
     """The file of a comparison, an episode a line."""
     return encode_rows(msgspec.structs.replace(live, episodes=[]), live.episodes)
@@ -195,7 +191,4 @@ def read_live(path: Path) -> Live:
     Raises:
         InputError: it cannot be read, or is none.
     """
-    found: Any = read_struct(
-        path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one"
-    )
-    return Live(**{name: getattr(found, name) for name in Live.__struct_fields__})
+    return read_struct(path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one")

@@ -1,11 +1,10 @@
-"""A comparison over the values of a field: run, shown, saved in a folder, and loaded again."""
+"""A comparison over the values of a field: run, saved in a folder, and loaded again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import yaml
@@ -14,24 +13,17 @@ from gpusched_env.display.words import counted
 from gpusched_env.episodes.session import MEANINGS
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
-from gpusched_env.experiments.lib.files import RESULT, ResultFolder, encoded, read_struct
+from gpusched_env.experiments.lib.files import RESULT, encoded, read_struct
 from gpusched_env.experiments.lib.pages import page
-from gpusched_env.experiments.lib.terminal import DisplayedResult
 from gpusched_env.experiments.lib.workers import Progress
-from gpusched_env.experiments.load_curve.figures import SHARE, Axis, CurveFigures, axis_of
+from gpusched_env.experiments.load_curve.figures import SHARE, Axis, LoadCurve, axis_of
 from gpusched_env.experiments.load_curve.tables import picture_svg, tables
-from gpusched_env.experiments.report.load import check_runs, kept_workload, read_jobs, runs_of, whole
+from gpusched_env.experiments.report.load import check_runs, comparison_of, kept_workloads, read_jobs, runs_of, whole
 from gpusched_env.experiments.report.result import Provenance, episode_of, kept_name, provenance_of, sha256
 from gpusched_env.experiments.report.save import JOBS, write_parquet
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
-from gpusched_env.workload.workload import decode_workload
-
-if TYPE_CHECKING:
-    from gpusched_env.display.table import Table
-    from gpusched_env.experiments.load_curve.tables import LoadPlots
-
 
 SCHEMA = "gpusched-load-curve/1"
 
@@ -70,15 +62,7 @@ class CurveResult(msgspec.Struct):
     points: list[CurvePoint]
 
 
-def save_curve(curve: CurveFigures, folder: Path, *, overwrite: bool = False) -> list[str]:
-    """See :meth:`~gpusched_env.experiments.load_curve.curve.LoadCurve.save`."""
-    with ResultFolder(folder, overwrite=overwrite) as results:
-        files = write_curve(curve, results.staging)
-        results.publish()
-    return files
-
-
-def write_curve(curve: CurveFigures, folder: Path) -> list[str]:
+def write_curve(curve: LoadCurve, folder: Path) -> list[str]:
     """Write everything into the existing ``folder``; returns the names of the files."""
     field = curve.axis.field
     write_parquet(curve.to_frame("jobs"), folder / JOBS, {**MEANINGS, field: f"the scenario's {field}"})
@@ -93,7 +77,7 @@ def write_curve(curve: CurveFigures, folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-def result_of(curve: CurveFigures) -> CurveResult:
+def result_of(curve: LoadCurve) -> CurveResult:
     """All of a load curve but its jobs."""
     first = next(iter(curve.comparisons.values()))
     found = {name: curve.capacity(name) for name in curve.schedulers} if curve.has_capacity else {}
@@ -123,7 +107,7 @@ def result_of(curve: CurveFigures) -> CurveResult:
     )
 
 
-def _page(curve: CurveFigures, result: CurveResult, picture: str) -> str:
+def _page(curve: LoadCurve, result: CurveResult, picture: str) -> str:
     about = result.points[0].provenance
     ends = f"{curve.values[0]:g} to {curve.values[-1]:g}"
     return page(
@@ -140,43 +124,6 @@ def _page(curve: CurveFigures, result: CurveResult, picture: str) -> str:
         },
         scenario=yaml.safe_dump(msgspec.to_builtins(result.scenario), sort_keys=False, allow_unicode=True),
     )
-
-
-@dataclass(frozen=True, repr=False)
-class LoadCurve(DisplayedResult, CurveFigures):
-    """What schedulers come to as a field of their scenario grows, mostly its load.
-
-    Shown as short tables. :meth:`to_frame` gives all figures, :meth:`capacity` up to where a scheduler keeps the
-    objectives, :attr:`plot` the charts, :meth:`save` writes page, picture and data into a folder.
-    """
-
-    @property
-    def plot(self) -> LoadPlots:
-        """Charts, as Plotly figures: ``plot.goodput()``, ``plot.p99()``, ``plot.attainment()``, ``plot.cost()``."""
-        from gpusched_env.experiments.load_curve.tables import LoadPlots
-
-        return LoadPlots(self)
-
-    def save(self, folder: Path | str, *, overwrite: bool = False) -> list[str]:
-        """Write page, picture and data to ``folder``, at once when complete; returns the files' names.
-
-        Raises:
-            InputError: ``folder`` cannot be written, or holds a result and ``overwrite`` is not set.
-        """
-
-        return save_curve(self, Path(folder), overwrite=overwrite)
-
-    def headline(self) -> str:
-        """Who is compared, and over which values."""
-        first, last = self.values[0], self.values[-1]
-        who = counted(len(self.schedulers), "scheduler")
-        return f"LoadCurve of {who} on {self.scenario.name}, {self.axis.field} {first:g} to {last:g}"
-
-    def printed(self) -> list[Table]:
-        """The tables of the load curve: what leads, and the tail."""
-        from gpusched_env.experiments.load_curve.tables import tables
-
-        return tables(self)
 
 
 def compare_over(
@@ -241,9 +188,8 @@ def load_sweep(folder: Path | str) -> LoadCurve:
     """
     folder = Path(folder)
     found = read_struct(folder / RESULT, CurveResult, SCHEMA, "not a load curve", HOW)
-    workloads = {n: kept_workload(folder / kept_name(n, digest), digest) for n, digest in found.workloads.items()}
+    workloads, read = kept_workloads(folder, found.workloads)
     axis = axis_of({found.field: found.values})
-    read = {name: decode_workload(data, name) for name, data in workloads.items()}
     values = [point.value for point in found.points]
     if not values or not set(values) <= set(axis.values) or values != sorted(set(values)):
         raise InputError(f"{folder / RESULT}: has no points, or others than its values; {HOW}")
@@ -260,21 +206,16 @@ def load_sweep(folder: Path | str) -> LoadCurve:
         axis,
         found.share,
         {
-            point.value: Comparison(
+            point.value: comparison_of(
+                point.provenance,
                 problem=problems[point.value],
                 device=found.device,
                 descriptions=found.schedulers,
                 seeds=tuple(found.seeds),
                 runs=tuple(runs[point.value]),
                 interrupted=point.interrupted,
-                started=point.provenance.started,
-                wall_s=point.provenance.wall_s,
-                command=point.provenance.command,
                 clairvoyant=frozenset(found.clairvoyant),
                 own_workloads=workloads,
-                versions=point.provenance.versions,
-                platform=point.provenance.platform,
-                made=point.provenance.made,
             )
             for point in found.points
         },

@@ -8,16 +8,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from gpusched_env.display.frame import frame
+from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, figure_value
+from gpusched_env.experiments.lib.files import ResultFolder
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval, pooled_percentile
+from gpusched_env.experiments.lib.terminal import DisplayedResult
 from gpusched_env.experiments.lib.trained import labels, legend
 from gpusched_env.experiments.settings import replace_fields
 from gpusched_env.scenarios.scenario import Scenario
@@ -25,6 +29,8 @@ from gpusched_env.scenarios.variants import RATES
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
+    from gpusched_env.display.table import Table
+    from gpusched_env.experiments.load_curve.tables import LoadPlots
 
 
 OPTION = "--sweep"
@@ -158,11 +164,12 @@ COUNTS = ("completed", "rejected", "unfinished")
 UNKNOWN = Interval(math.nan, None, None, 0)
 
 
-@dataclass(frozen=True)
-class CurveFigures:
+@dataclass(frozen=True, repr=False)
+class LoadCurve(DisplayedResult):
     """What schedulers come to as a field of their scenario grows, mostly its load.
 
-    What tables, charts and pages are made of. :class:`~gpusched_env.experiments.load_curve.curve.LoadCurve` has these.
+    Shown as short tables. :meth:`to_frame` gives all figures, :meth:`capacity` up to where a scheduler keeps the
+    objectives, :attr:`plot` the charts, :meth:`save` writes page, picture and data into a folder.
     """
 
     scenario: Scenario
@@ -189,6 +196,11 @@ class CurveFigures:
         """Whether values or episodes are missing."""
         last = list(self.comparisons.values())[-1]
         return last.interrupted or len(self.comparisons) < len(self.axis.values)
+
+    @property
+    def interruption(self) -> str:
+        """What an interrupt left; empty without one."""
+        return "interrupted: some episodes are missing" if self.interrupted else ""
 
     @property
     def objectives(self) -> list[str]:
@@ -277,6 +289,38 @@ class CurveFigures:
     def legend(self) -> str:
         """What marks of schedulers mean; empty if there are none."""
         return legend(self.schedulers, self._first.clairvoyant)
+
+    @property
+    def plot(self) -> LoadPlots:
+        """Charts, as Plotly figures: ``plot.goodput()``, ``plot.p99()``, ``plot.attainment()``, ``plot.cost()``."""
+        from gpusched_env.experiments.load_curve.tables import LoadPlots
+
+        return LoadPlots(self)
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> list[str]:
+        """Write page, picture and data to ``folder``, at once when complete; returns the files' names.
+
+        Raises:
+            InputError: ``folder`` cannot be written, or holds a result and ``overwrite`` is not set.
+        """
+        from gpusched_env.experiments.load_curve.curve import write_curve
+
+        with ResultFolder(Path(folder), overwrite=overwrite) as results:
+            files = write_curve(self, results.staging)
+            results.publish()
+        return files
+
+    def headline(self) -> str:
+        """Who is compared, and over which values."""
+        first, last = self.values[0], self.values[-1]
+        who = counted(len(self.schedulers), "scheduler")
+        return f"LoadCurve of {who} on {self.scenario.name}, {self.axis.field} {first:g} to {last:g}"
+
+    def printed(self) -> list[Table]:
+        """The tables of the load curve: what leads, and the tail."""
+        from gpusched_env.experiments.load_curve.tables import tables
+
+        return tables(self)
 
     @property
     def _first(self) -> Comparison:

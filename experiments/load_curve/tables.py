@@ -12,22 +12,20 @@ from gpusched_env.display.palette import BASELINE, LINES, MARKERS, Look, look
 from gpusched_env.display.table import NONE, Cell, Row, Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import drawing
-from gpusched_env.experiments.load_curve.figures import CurveFigures
+from gpusched_env.experiments.load_curve.figures import LoadCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from plotly.graph_objects import Figure
-
-    from gpusched_env.experiments.load_curve.figures import CurveFigures
 
 
 MOST_COLUMNS = 8
 """Columns of values, at most: more do not fit a terminal, and the files have them all."""
 
 
-def tables(curve: CurveFigures) -> list[Table]:
+def tables(curve: LoadCurve) -> list[Table]:
     """What leads (goodput, or cost where no tenant has an objective) with the capacity, and the tail."""
-    key, _, title, scale = leading(curve)
+    key, title = leading(curve)
     shown = _shown(curve.values)
     order = ordered(curve)
     field = curve.axis.field.rpartition(".")[2]
@@ -41,7 +39,7 @@ def tables(curve: CurveFigures) -> list[Table]:
     )
     rows: list[Row] = []
     for name in order:
-        means = [curve.interval(name, value, key).mean * scale for value in shown]
+        means = [curve.interval(name, value, key).mean for value in shown]
         own = [str(curve.capacity(name))] if with_capacity else []
         rows.append([curve.label(name), *own, *(_number(mean) for mean in means)])
     first = Table(
@@ -58,14 +56,12 @@ def tables(curve: CurveFigures) -> list[Table]:
     return [first, Table(f"{curve.scenario.name}: p99 of turnaround, ms", ["scheduler", *heads], tail, note=why)]
 
 
-def leading(curve: CurveFigures) -> tuple[str, str, str, float]:
-    """The figure that leads: its key, the axis of its chart, its title, and the factor to the shown unit."""
-    if curve.objectives:
-        return "goodput_per_s", "jobs within their objective a second", "jobs within their objective a second", 1.0
-    return "cost", "cost", "cost", 1.0
+def leading(curve: LoadCurve) -> tuple[str, str]:
+    """The figure that leads: its key, and what it is called."""
+    return ("goodput_per_s", "jobs within their objective a second") if curve.objectives else ("cost", "cost")
 
 
-def ordered(curve: CurveFigures) -> list[str]:
+def ordered(curve: LoadCurve) -> list[str]:
     """Schedulers, the highest capacity first; equal ones, and those without, by mean cost."""
 
     def place(name: str) -> tuple[float, float]:
@@ -79,7 +75,7 @@ def ordered(curve: CurveFigures) -> list[str]:
     return sorted(curve.schedulers, key=place)
 
 
-def looks(curve: CurveFigures) -> dict[str, Look]:
+def looks(curve: LoadCurve) -> dict[str, Look]:
     """How lines look, by scheduler in the order of :func:`ordered`; the first one asked for is black, as in reports."""
     first = curve.schedulers[0]
     others = (name for name in ordered(curve) if name != first)
@@ -102,7 +98,7 @@ def _number(value: float) -> str | Cell:
 class LoadPlots:
     """Charts of one load curve: a line a scheduler, a band for its 95 % interval over seeds."""
 
-    def __init__(self, curve: CurveFigures) -> None:
+    def __init__(self, curve: LoadCurve) -> None:
         self._curve = curve
 
     def goodput(self) -> Figure:
@@ -164,14 +160,13 @@ PANEL_IN = (4.6, 3.4)
 LEGEND_IN = 1.7
 
 
-def panels(curve: CurveFigures) -> list[tuple[str, str, float]]:
+def panels(curve: LoadCurve) -> list[tuple[str, str, float]]:
     """Figures that are drawn: key, words of the axis, factor to the shown unit."""
-    key, axis, _, scale = leading(curve)
     attained = [("slo_attainment", "within the objective, lowest tenant, %", 100.0)] if curve.objectives else []
-    return [(key, axis, scale), ("turnaround_p99_us", "p99 of turnaround, ms", 1e-3), *attained]
+    return [(*leading(curve), 1.0), ("turnaround_p99_us", "p99 of turnaround, ms", 1e-3), *attained]
 
 
-def picture_svg(curve: CurveFigures) -> bytes:
+def picture_svg(curve: LoadCurve) -> bytes:
     """The panels beside each other, with one legend.
 
     Raises:
@@ -195,7 +190,7 @@ def picture_svg(curve: CurveFigures) -> bytes:
         return finished()
 
 
-def _line(place: Axes, curve: CurveFigures, name: str, look: Look, key: str, scale: float) -> None:
+def _line(place: Axes, curve: LoadCurve, name: str, look: Look, key: str, scale: float) -> None:
     line = curve.line(name, key)
     means = [interval.mean * scale for interval in line]
     place.plot(

@@ -149,7 +149,7 @@ class TilePage:
     def _rows(self) -> Iterator[dict[str, object]]:
         ranges = {(row.case, row.policy): row.range_us for row in self.recording.of(PairTime)}
         for row in self.gains:
-            first, second, _ = whole_waves(row.case)
+            first, second = whole_waves(row.case)
             yield {
                 "blocks": _blocks(row.case), "tokens": f"{row.case.tokens:,}", "sms": row.case.sms,
                 "waves": f"{first:.2f} + {second:.2f}", "policy": row.policy, "measured_us": row.measured_us,

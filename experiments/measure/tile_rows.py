@@ -4,7 +4,6 @@ what is predicted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.files import encode_rows, read_struct
+from gpusched_env.experiments.lib.files import read_struct
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.measure.gpu import Measurement, Measurements, RepetitionTimes
+from gpusched_env.experiments.measure.gpu import Measurement, Measurements
 from gpusched_env.hardware import tiles as laws
 from gpusched_env.hardware.specs import GpuSpec, TileCosts
 from gpusched_env.hardware.tiles import Pair
@@ -199,19 +198,10 @@ class TileMeasurements(Measurements, frozen=True, kw_only=True, forbid_unknown_f
     schema: str = TILES_SCHEMA
     rows: list[TileRow] = msgspec.field(default_factory=list)  # type: ignore[assignment]
 
-    def encoded(self) -> bytes:
-        """The file's content: a line a row."""
-        return encode_rows(msgspec.structs.replace(self, rows=[]), self.rows)
-
 
 def gain(us: float, stream_us: float) -> float:
     """The percentage by which a time is less than that in stream order."""
     return 100.0 * (1.0 - us / stream_us)
-
-
-def times(took: RepetitionTimes) -> dict[str, float]:
-    """Times as fields of a row."""
-    return {"median_us": took.median_us, "min_us": took.min_us, "max_us": took.max_us}
 
 
 def read_tiles(path: Path) -> TileMeasurements:
@@ -292,8 +282,7 @@ def _scheduler(policy: str) -> str:
     return f"cusync(policy={policy},order=native,wait_kernel=true,reorder=false)"
 
 
-def whole_waves(case: TileCase) -> tuple[float, float, int]:
-    """Waves of each kernel, and of both in stream order."""
-    slots = case.sms * case.per_sm
-    first, second = (rows * columns / slots for rows, columns in (case.producer, case.consumer))
-    return first, second, math.ceil(first) + math.ceil(second)
+def whole_waves(case: TileCase) -> tuple[float, float]:
+    """Waves of each kernel."""
+    first, second = (rows * columns / (case.sms * case.per_sm) for rows, columns in (case.producer, case.consumer))
+    return first, second

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -31,7 +32,6 @@ from gpusched_env.experiments.measure.tile_rows import (
     Work,
     predictions,
     tables_of,
-    times,
 )
 from gpusched_env.hardware.specs import load_gpu, match_gpu
 
@@ -141,8 +141,8 @@ class TilePairOnGpu:
     def alone(self) -> list[AloneTime]:
         """Each kernel alone: neither posts nor waits."""
         return [
-            AloneTime(case=self.case, role="producer", **times(self.one("producer", STREAM))),
-            AloneTime(case=self.case, role="consumer", **times(self.one("consumer", STREAM))),
+            AloneTime(case=self.case, role="producer", **asdict(self.one("producer", STREAM))),
+            AloneTime(case=self.case, role="consumer", **asdict(self.one("consumer", STREAM))),
         ]
 
     def one(self, role: str, policy: str) -> RepetitionTimes:
@@ -191,7 +191,7 @@ class TilePairOnGpu:
         if self._operands:
             right = bool((self._operands[4] == self._operands[5]).all())
         early, gave_up = (int(count[0]) for count in (self._early, self._gave_up))
-        return PairTime(case=self.case, policy=name, early=early, gave_up=gave_up, right=right, **times(took))
+        return PairTime(case=self.case, policy=name, early=early, gave_up=gave_up, right=right, **asdict(took))
 
     def _reset(self, tables: TileTables, *, clear: bool) -> None:
         """``clear``: the first product before each run, so that nobody reads an earlier run's."""
@@ -303,7 +303,7 @@ def _queued(kernels: TileKernels, count: int) -> RepetitionTimes:
 
 
 def _cost(of: str, took: RepetitionTimes, without: RepetitionTimes, turns: int) -> CostTime:
-    each = {name: round(max(0.0, us - without.median_us) / turns, 4) for name, us in times(took).items()}
+    each = {name: round(max(0.0, us - without.median_us) / turns, 4) for name, us in asdict(took).items()}
     return CostTime(of=of, **each)
 
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from gpusched_env.errors import GpuError
 from gpusched_env.experiments.record.gpu import CupyRecorder
@@ -47,15 +47,6 @@ class FreedSms(NamedTuple):
     alone_us: float
     free_us: list[float]
     """When each SM had room for the urgent kernel since the kernel before the operator ended, sorted; medians."""
-
-
-class SmWatcher(Protocol):
-    """What sees SMs become free."""
-
-    head: dict[str, Any]
-
-    def freed(self, operator: str) -> FreedSms:
-        """The SMs that one of :data:`OPERATORS` leaves."""
 
 
 def _convolution(channels: int, pixels: int, batch: int, size: int = 3) -> Callable[[], Any]:
@@ -99,7 +90,7 @@ OPERATORS: Final[Mapping[str, Callable[[], Callable[[], Any]]]] = {
 ``linear_<rows>x<features>x<features to>``."""
 
 
-def ends_rows(watcher: SmWatcher, there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def ends_rows(watcher: CupySmWatcher, there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows that are still missing: one an operator."""
     done = {row["operator"] for row in there}
     for name in OPERATORS:
@@ -113,7 +104,7 @@ def ends_rows(watcher: SmWatcher, there: Sequence[Mapping[str, Any]]) -> Iterato
 
 
 class CupySmWatcher(CupyRecorder):
-    """See :class:`SmWatcher`."""
+    """Sees SMs of the GPU at hand become free."""
 
     def freed(self, operator: str) -> FreedSms:
         """The SMs that one of :data:`OPERATORS` leaves.

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -59,32 +59,8 @@ class StreamedKernel:
     """Whether its machine code is a second copy, elsewhere in memory: another kernel to caches of instructions."""
 
 
-class Recorder(Protocol):
-    """What records synthetic kernels."""
-
-    head: dict[str, Any]
-    """The head of every file: the GPU, its SMs, versions, registers of the kernel."""
-    sms: int
-    most_shared: int
-    """Dynamic shared memory that a block can have, bytes."""
-    regs: int
-    """Registers of a thread."""
-
-    def run(self, launches: Sequence[StreamedKernel]) -> list[Blocks]:
-        """All streams together, once; what each launch's blocks reported."""
-
-    def event_gap_ns(self, spec: Spec) -> float:
-        """The time from the end of a kernel to the start of one on another stream that waits for it, by an event."""
-
-    def host_us(self, spec: Spec, count: int) -> float:
-        """Time of the host for a launch, of ``count`` in a row, with CuPy."""
-
-    def synchronised_us(self, spec: Spec) -> float:
-        """Time of the host for a launch and until its stream is done."""
-
-
 class CupyRecorder:
-    """See :class:`Recorder`."""
+    """Records synthetic kernels on the GPU at hand."""
 
     def __init__(self, number: int = 0) -> None:
         """

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from gpusched_env.experiments.record.networks import pairs
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.record.torch_gpu import TorchGpu, TorchGraph, TorchReplay
 
 MODEL_PAIRS: Final = "model_pairs"
 REPLAYS: Final = 200
@@ -31,26 +34,6 @@ class Span(NamedTuple):
     end_ms: float
 
 
-class GraphReplay(Protocol):
-    """A replay that is under way or done."""
-
-    def begun(self) -> bool:
-        """Whether the replay has started."""
-
-    def done(self) -> bool:
-        """Whether the replay has ended."""
-
-    def span(self) -> Span:
-        """When the replay ran; it has ended."""
-
-
-class ReplayableNetwork(Protocol):
-    """A network that can be replayed."""
-
-    def replay(self) -> GraphReplay:
-        """Queue a replay behind those before it."""
-
-
 @dataclass(frozen=True, slots=True)
 class PairReplay:
     """A foreground beside a background; times in us."""
@@ -63,7 +46,7 @@ class PairReplay:
     """Share of the time from that start to that end in which a replay of the background was under way."""
 
 
-def alone(network: ReplayableNetwork, replays: int = REPLAYS) -> list[float]:
+def alone(network: TorchGraph, replays: int = REPLAYS) -> list[float]:
     """Times of replays one at a time, us."""
     spans = []
     for _ in range(WARM_UP + replays):
@@ -75,7 +58,7 @@ def alone(network: ReplayableNetwork, replays: int = REPLAYS) -> list[float]:
 
 
 def beside(
-    front: ReplayableNetwork, behind: ReplayableNetwork, replays: int = REPLAYS, least_behind: int = LEAST_BEHIND
+    front: TorchGraph, behind: TorchGraph, replays: int = REPLAYS, least_behind: int = LEAST_BEHIND
 ) -> PairReplay:
     """Replays of a foreground one at a time, while a background is replayed back to back.
 
@@ -88,8 +71,8 @@ def beside(
         replays: of the foreground, at least, after some that are not counted.
         least_behind: replays of the background that are counted, at least.
     """
-    ahead: deque[GraphReplay] = deque()
-    ended: list[GraphReplay] = []
+    ahead: deque[TorchReplay] = deque()
+    ended: list[TorchReplay] = []
 
     def keep_busy() -> None:
         while ahead and ahead[0].done():
@@ -97,7 +80,7 @@ def beside(
         while len(ahead) < QUEUED_REPLAYS:
             ahead.append(behind.replay())
 
-    def follow() -> GraphReplay:
+    def follow() -> TorchReplay:
         one = front.replay()
         while not one.done():
             keep_busy()
@@ -111,7 +94,7 @@ def beside(
         follow()
     before = len(ended) + len(ahead)
     """Replays of the background that are queued before the foreground's time begins: none of them counts."""
-    fronts: list[GraphReplay] = []
+    fronts: list[TorchReplay] = []
     while len(fronts) < replays or len(ended) < before + least_behind:
         fronts.append(follow())
     while not ahead[-1].done():
@@ -132,18 +115,8 @@ def _us(span: Span) -> float:
     return (span.end_ms - span.start_ms) * 1e3
 
 
-class Graphs(Protocol):
-    """What has networks by name."""
-
-    def graph(self, name: str, priority: int = 0) -> ReplayableNetwork:
-        """A network on a stream of a priority."""
-
-    def restart(self) -> None:
-        """Times of replays count from now on."""
-
-
 def model_pairs(
-    graphs: Graphs, networks: Sequence[str], there: Sequence[Mapping[str, Any]]
+    graphs: TorchGpu, networks: Sequence[str], there: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Rows of networks alone, then of their pairs, that are still missing.
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from gpusched_env.errors import GpuError, InputError
 from gpusched_env.reading import decoded, read_bytes, unzipped
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.record.torch_gpu import TorchGpu
 
 SUFFIX = ".jsonl"
 
@@ -101,22 +104,7 @@ class KernelTime(NamedTuple):
     iteration left there is found either."""
 
 
-class CacheRecorder(Protocol):
-    """What runs networks on a GPU."""
-
-    def kernel_times(self, name: str) -> list[KernelTime]:
-        """The times of a network's kernels, in order."""
-
-    def held_bytes(self, name: str) -> tuple[int, int]:
-        """Bytes of a network's weights, and of what an iteration holds at most besides."""
-
-    def behind_us(self, name: str, mebibytes: int) -> float:
-        """A replay behind a read of so many MiB, median."""
-
-
-def cache_rows(
-    gpu: CacheRecorder, networks: Sequence[str], there: Sequence[Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
+def cache_rows(gpu: TorchGpu, networks: Sequence[str], there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows that are still missing: one a network.
 
     Args:

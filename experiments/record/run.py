@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from gpusched_env.errors import InputError, did_you_mean
-from gpusched_env.experiments.record.ends import ENDS, CupySmWatcher, SmWatcher, ends_rows
-from gpusched_env.experiments.record.gpu import CupyRecorder, Recorder
-from gpusched_env.experiments.record.graphs import MODEL_PAIRS, Graphs, model_pairs
+from gpusched_env.experiments.record.ends import ENDS, CupySmWatcher, ends_rows
+from gpusched_env.experiments.record.gpu import CupyRecorder
+from gpusched_env.experiments.record.graphs import MODEL_PAIRS, model_pairs
 from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, draw, program, torchvision_networks
-from gpusched_env.experiments.record.rows import CACHE, SUFFIX, CacheRecorder, Rows, cache_rows, read_lines
+from gpusched_env.experiments.record.rows import CACHE, SUFFIX, Rows, cache_rows, read_lines
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.sharing import QUICK as QUICK_SHARING
-from gpusched_env.experiments.record.sharing import SHARING, TRAININGS, SharedGpu, sharing
+from gpusched_env.experiments.record.sharing import SHARING, TRAININGS, sharing
 from gpusched_env.experiments.record.sharing_gpu import TorchSharing
 from gpusched_env.experiments.record.torch_gpu import TorchGpu
 from gpusched_env.experiments.validate.recordings import KERNEL_SETS, TRACE_SUFFIX, TRACES, find_all
@@ -31,18 +31,6 @@ QUICK_NETWORKS: Final = ("resnet50_infer_b1", "resnet50_infer_b32", "vgg16_infer
 """Two pairs, both of whose sides were slowed down in earlier recordings."""
 OnRow = Callable[[Path, int], None]
 """Called after each row with its file and the number of rows there, or with a folder and its number of traces."""
-
-
-class Networks(Graphs, CacheRecorder, Protocol):
-    """What has the networks to record."""
-
-    head: dict[str, Any]
-
-    def trace(self, name: str, path: Path) -> None:
-        """Write the profiler's trace of a network."""
-
-    def trace_memory(self, name: str, path: Path, execution: Path, *, held: bool) -> None:
-        """Write that of a program, and its execution trace."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +62,10 @@ def record(
     plan: RecordingPlan,
     told: OnRow,
     *,
-    gpu: Callable[[], Recorder] = CupyRecorder,
-    networks: Callable[[], Networks] = TorchGpu,
-    shared: Callable[[], SharedGpu] = TorchSharing,
-    watcher: Callable[[], SmWatcher] = CupySmWatcher,
+    gpu: Callable[[], CupyRecorder] = CupyRecorder,
+    networks: Callable[[], TorchGpu] = TorchGpu,
+    shared: Callable[[], TorchSharing] = TorchSharing,
+    watcher: Callable[[], CupySmWatcher] = CupySmWatcher,
 ) -> None:
     """Record what a plan says.
 
@@ -131,7 +119,7 @@ def _of_plan(plan: RecordingPlan) -> Sequence[str]:
     return draw(plan.drawn, known)
 
 
-def _synthetic(plan: RecordingPlan, told: OnRow, gpu: Recorder) -> None:
+def _synthetic(plan: RecordingPlan, told: OnRow, gpu: CupyRecorder) -> None:
     sizes = QUICK if plan.quick else RecordingSizes()
     synthetic = Synthetic(gpu, plan.seed, sizes, plan.like)
     head = gpu.head | {
@@ -161,7 +149,7 @@ def _library(folder: Path) -> list[dict[str, Any]]:
     return read_lines(path)[0][1:]
 
 
-def _networks(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: Networks) -> None:
+def _networks(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: TorchGpu) -> None:
     if MODEL_PAIRS in plan.sets:
         head = networks.head | ({} if plan.drawn is None else {"drawn": plan.drawn})
         rows = Rows(plan.folder, MODEL_PAIRS, head, resume=plan.resume)
@@ -173,7 +161,7 @@ def _networks(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: 
         _traces(plan, names, told, networks)
 
 
-def _memory(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: Networks) -> None:
+def _memory(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: TorchGpu) -> None:
     folder = _folder(plan, MEMORY)
     each = [(name, held) for name in names for held in (False, True)]
     for number, (name, held) in enumerate(each, start=1):
@@ -204,7 +192,7 @@ def _wanted(path: Path, plan: RecordingPlan) -> bool:
     return not path.exists()
 
 
-def _traces(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: Networks) -> None:
+def _traces(plan: RecordingPlan, names: Sequence[str], told: OnRow, networks: TorchGpu) -> None:
     folder = _folder(plan, TRACES)
     for number, name in enumerate(names, start=1):
         path = folder / f"{name}{TRACE_SUFFIX}"

@@ -17,7 +17,7 @@ import numpy as np
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.record import library as blocks
 from gpusched_env.experiments.record import library as scenarios
-from gpusched_env.experiments.record.gpu import Recorder, StreamedKernel
+from gpusched_env.experiments.record.gpu import CupyRecorder, StreamedKernel
 from gpusched_env.experiments.record.library import LONG_US, SHORT_US, Named, Spec, draw, sweep
 from gpusched_env.experiments.validate.recordings import (
     KERNEL_SETS,
@@ -67,7 +67,7 @@ QUICK: Final = RecordingSizes(
 class Synthetic:
     """Records synthetic kernels on one GPU."""
 
-    def __init__(self, gpu: Recorder, seed: int, sizes: RecordingSizes, like: Path | None = None) -> None:
+    def __init__(self, gpu: CupyRecorder, seed: int, sizes: RecordingSizes, like: Path | None = None) -> None:
         """
         Args:
             gpu: that is recorded.

@@ -9,12 +9,15 @@ beside a thread that only runs Python and takes the lock whenever it can (``lock
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import GpuError
+
+if TYPE_CHECKING:
+    from gpusched_env.experiments.record.sharing_gpu import TorchSharing
 
 SHARING: Final = "sharing"
 Spans = NDArray[np.float64]
@@ -57,28 +60,7 @@ class SharedRows(NamedTuple):
     behind: Spans
 
 
-class SharedGpu(Protocol):
-    """A GPU that tasks share."""
-
-    head: dict[str, Any]
-
-    def alone(self, task: Task) -> tuple[Spans, int]:
-        """Iterations of a task alone, and the most memory that was in use, bytes."""
-
-    def threads(self, front: Task, behind: Task, priority: int) -> SharedRows:
-        """Iterations as two threads of this process; ``priority`` of the first one's stream, CUDA's convention."""
-
-    def processes(self, front: Task, behind: Task) -> SharedRows:
-        """Iterations as two processes."""
-
-    def locked(self, front: Task) -> Spans:
-        """Iterations beside a thread that only runs Python."""
-
-    def clear(self) -> None:
-        """Give up what is ready, after a failure."""
-
-
-def sharing(gpu: SharedGpu, networks: Sequence[str], there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def sharing(gpu: TorchSharing, networks: Sequence[str], there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows that are still missing. What fails gives a row with ``error``, and is tried again another time.
 
     Args:
@@ -96,7 +78,7 @@ def sharing(gpu: SharedGpu, networks: Sequence[str], there: Sequence[Mapping[str
                         yield _row(gpu, network, launcher, what)
 
 
-def _row(gpu: SharedGpu, network: str, launcher: str, what: str) -> dict[str, Any]:
+def _row(gpu: TorchSharing, network: str, launcher: str, what: str) -> dict[str, Any]:
     front = Task(network, False, launcher=launcher)
     behind = Task(network, True, TRAININGS[network], launcher=launcher)
     if what == "hosts only":
@@ -116,7 +98,7 @@ def _row(gpu: SharedGpu, network: str, launcher: str, what: str) -> dict[str, An
         return row | {"error": f"{type(error).__name__}: {error}"[:2000]}
 
 
-def _measured(gpu: SharedGpu, front: Task, behind: Task, what: str) -> dict[str, Any]:
+def _measured(gpu: TorchSharing, front: Task, behind: Task, what: str) -> dict[str, Any]:
     if what == "alone":
         requests, _ = gpu.alone(front)
         steps, memory_bytes = gpu.alone(behind)

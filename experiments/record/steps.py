@@ -179,14 +179,6 @@ LANGUAGE_NAMED: Final = re.compile(
 )
 """Names of steps: ``llama_1b_decode_b8_c1024`` (eight requests of 1024 tokens each), ``llama_1b_prefill_p512``;
 ``llama_1b_split_...``: this process's share of it."""
-PREFILLS: Final = (128, 256, 512, 1024)
-BATCHES: Final = (1, 2, 4, 8, 16, 32)
-CONTEXTS: Final = (256, 512, 1024, 2048)
-STEPS: Final = (
-    *(f"llama_1b_prefill_p{prompt}" for prompt in PREFILLS),
-    *(f"llama_1b_decode_b{batch}_c{context}" for batch in BATCHES for context in CONTEXTS),
-)
-"""What an engine needs: a prompt or a batch is rounded up to the next of these."""
 
 
 def language_step(name: str) -> Callable[[], Any]:

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -143,9 +143,6 @@ def _told(message: ctypes.Array[ctypes.c_char]) -> str:
     return (message.value.decode(errors="replace").strip().splitlines() or ["unknown error"])[-1]
 
 
-"""Iterations of a call, at most."""
-
-
 class EagerTask:
     """One task on a stream."""
 
@@ -190,16 +187,6 @@ AGES_S: Final = 1e9
 """Seconds that never end: until somebody stops it."""
 
 
-class Repeated(Protocol):
-    """A task that is ready."""
-
-    def repeat(self, stop: ctypes.c_int, seconds: float, most: int = ...) -> Spans:
-        """Iterations until ``stop`` is set, the time is over or there are so many."""
-
-    def free(self) -> None:
-        """Give its memory back."""
-
-
 class Tasks:
     """Tasks of this process that are ready, all of one launcher."""
 
@@ -215,9 +202,9 @@ class Tasks:
         # TF32 for matrices as for convolutions, which have it by default.
         self.torch.set_float32_matmul_precision("high")
         self.device, self.network = device, network
-        self._ready: dict[tuple[Task, int], Repeated] = {}
+        self._ready: dict[tuple[Task, int], CompiledTask | EagerTask] = {}
 
-    def ready(self, task: Task, priority: int = 0) -> Repeated:
+    def ready(self, task: Task, priority: int = 0) -> CompiledTask | EagerTask:
         """A task that has run a few times on a stream of a priority.
 
         Raises:
@@ -229,7 +216,7 @@ class Tasks:
         if key not in self._ready:
             stream = self.torch.cuda.Stream(priority=priority) if self.device == "cuda" else None
             made = CompiledTask if task.launcher == "compiled" else EagerTask
-            one: Repeated = made(task, self.network(task.network), self.device, stream)
+            one: CompiledTask | EagerTask = made(task, self.network(task.network), self.device, stream)
             self._ready[key] = one
             self.synchronize()
             one.repeat(ctypes.c_int(0), AGES_S, WARM_UP[task.trains])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import statistics
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -109,6 +111,15 @@ def holding(step: Step) -> Step:
     return iteration
 
 
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """What PyTorch raises becomes an error that says ``what`` has failed."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise GpuError(f"{what}: {error}; choose others with --networks") from error
+
+
 class TorchGpu:
     """Networks on the GPU at hand, each built and captured when it is first asked for."""
 
@@ -166,12 +177,8 @@ class TorchGpu:
         """
         key = name, priority
         if key not in self._graphs:
-            try:
+            with _told(f"{name} does not become a CUDA graph"):
                 self._graphs[key] = TorchGraph(self, self._step(name), priority)
-            except RuntimeError as error:
-                raise GpuError(
-                    f"{name} does not become a CUDA graph: {error}; choose others with --networks"
-                ) from error
         return self._graphs[key]
 
     def trace(self, name: str, path: Path) -> None:
@@ -184,10 +191,8 @@ class TorchGpu:
         Raises:
             GpuError: it cannot be built or run.
         """
-        try:
+        with _told(f"{name} cannot be traced"):
             self._profile(self._step(name), path)
-        except RuntimeError as error:
-            raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
 
     def trace_memory(self, name: str, path: Path, execution: Path, *, held: bool) -> None:
         """The same of a program, with PyTorch's execution trace, which says what memory operators touch.
@@ -201,11 +206,9 @@ class TorchGpu:
         Raises:
             GpuError: it cannot be built or run.
         """
-        try:
+        with _told(f"{name} cannot be traced"):
             step = program(name).build()
             self._profile(holding(step) if held else step, path, execution)
-        except RuntimeError as error:
-            raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
 
     def held_bytes(self, name: str) -> tuple[int, int]:
         """Bytes that a network took when it was built, and the most that an iteration holds besides."""
@@ -222,15 +225,13 @@ class TorchGpu:
         Raises:
             GpuError: it cannot be built or run, or its kernels differ from one iteration to the next.
         """
-        try:
+        with _told(f"{name} cannot be traced"):
             step = self._step(name)
             found = [
                 self._kernels(step, COLD),
                 self._kernels(self._behind_read(step), COLD),
                 self._kernels(self._reading_between(step), BARE),
             ]
-        except RuntimeError as error:
-            raise GpuError(f"{name} cannot be traced: {error}; choose others with --networks") from error
         names = [[kernel for kernel, _ in one] for one in found]
         if names.count(names[0]) != len(names):
             raise GpuError(f"{name}: other kernels behind an empty L2; choose others with --networks")

@@ -12,7 +12,7 @@ from gpusched_env.display.palette import BASELINE, Look, distribution, look
 from gpusched_env.display.plots import Bars, Estimate, Kinds, Panel, Series, areas, curves, dots, scatter, timeline
 from gpusched_env.episodes.charts import NOT_RECORDED, SHARE, kernel_bars, usage
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.compared import ComparedRuns
+from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import find_figure
 from gpusched_env.experiments.lib.statistics import Interval
@@ -80,7 +80,7 @@ class ComparisonPlots(Kinds):
     coloured, :data:`MOST` in all; the rest is grey until chosen in the legend.
     """
 
-    def __init__(self, comparison: ComparedRuns) -> None:
+    def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
         self._scenario = comparison.problem.scenario.name
         self._groups = {comparison.label_of(group): group[0] for group in comparison.groups}
@@ -208,7 +208,7 @@ class ComparisonPlots(Kinds):
         }
 
 
-def looks(comparison: ComparedRuns) -> dict[str, Look]:
+def looks(comparison: Comparison) -> dict[str, Look]:
     """How the rows of a comparison look, by label, the cheapest first."""
     found: dict[str, Look] = {}
     number = 0

@@ -18,13 +18,13 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.files import MOST, RESULT, read_struct
-from gpusched_env.experiments.report.result import SCHEMA, Result, kept_name, sha256
+from gpusched_env.experiments.report.result import SCHEMA, Provenance, Result, kept_name, sha256
 from gpusched_env.experiments.report.save import JOBS, TIMELINES
 from gpusched_env.reading import check_unzipped, opened, read_bytes
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.timeline import Columns, Timeline
-from gpusched_env.workload.workload import decode_workload
+from gpusched_env.workload.workload import Workload, decode_workload
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
@@ -42,30 +42,34 @@ def load_comparison(folder: Path | str) -> Comparison:
     folder = Path(folder)
     how = "load the folder that gpusched compare or Comparison.save wrote"
     found = read_struct(folder / RESULT, Result, SCHEMA, "not a comparison", how)
-    workloads = {
-        name: kept_workload(folder / kept_name(name, digest), digest) for name, digest in found.workloads.items()
-    }
-    read = {name: decode_workload(data, name) for name, data in workloads.items()}
+    workloads, read = kept_workloads(folder, found.workloads)
     problem = build_problem(found.scenario, gpu=found.gpu, workloads=read)
     episodes = {name: scheduler.per_seed for name, scheduler in found.schedulers.items()}
     with whole(folder, how):
         timelines = _timelines(folder / TIMELINES, list(episodes))
         runs = runs_of(episodes, read_jobs(folder / JOBS), timelines, found.seeds[0])
         check_runs(runs, problem, found.asked, found.seeds)
-    about = found.provenance
-    return Comparison(
+    return comparison_of(
+        found.provenance,
         problem=problem,
         device=found.device,
         descriptions={n: found.schedulers[n].description if n in found.schedulers else "" for n in found.asked},
         seeds=tuple(found.seeds),
         runs=tuple(runs),
         interrupted=found.interrupted,
-        started=about.started,
-        wall_s=about.wall_s,
-        command=about.command,
         window_us=found.window_us,
         clairvoyant=frozenset(name for name, scheduler in found.schedulers.items() if scheduler.clairvoyant),
         own_workloads=workloads,
+    )
+
+
+def comparison_of(about: Provenance, **fields: Any) -> Comparison:
+    """A comparison that was made as ``about`` says."""
+    return Comparison(
+        **fields,
+        started=about.started,
+        wall_s=about.wall_s,
+        command=about.command,
         versions=about.versions,
         platform=about.platform,
         made=about.made,
@@ -87,16 +91,19 @@ def whole(folder: Path, how: str) -> Iterator[None]:
         raise InputError(f"{folder}: damaged or incomplete ({error}); {how}") from error
 
 
-def kept_workload(file: Path, digest: str) -> bytes:
-    """A workload's file that was kept with a result.
+def kept_workloads(folder: Path, digests: Mapping[str, str]) -> tuple[dict[str, bytes], dict[str, Workload]]:
+    """The workloads' files that were kept with a result, by name: as they are, and read.
 
     Raises:
-        InputError: it is missing, or another.
+        InputError: one is missing, or another.
     """
-    data = read_bytes(file)
-    if sha256(data) != digest:
-        raise InputError(f"{file}: is not the workload that was compared (SHA-256 {digest[:12]}... is)")
-    return data
+    found = {}
+    for name, digest in digests.items():
+        file = folder / kept_name(name, digest)
+        found[name] = read_bytes(file)
+        if sha256(found[name]) != digest:
+            raise InputError(f"{file}: is not the workload that was compared (SHA-256 {digest[:12]}... is)")
+    return found, {name: decode_workload(data, name) for name, data in found.items()}
 
 
 def runs_of(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpusched_env.display.palette import tenant
 from gpusched_env.display.plots import without_title
 from gpusched_env.display.words import counted, duration
-from gpusched_env.experiments.compared import ComparedRuns
+from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.report.charts import ComparisonPlots, interesting_window, looks
@@ -33,7 +33,7 @@ OPEN = 3
 """The cheapest schedulers, whose timelines are shown at first, beside the one that others are compared with."""
 
 
-def timeline_data(comparison: ComparedRuns) -> dict[str, Any]:
+def timeline_data(comparison: Comparison) -> dict[str, Any]:
     """Plain data, times in nanoseconds since the window's start.
 
     Keys: ``window_us``; ``tenants``, their ``colours``, ``kernels`` (names), ``sms`` (how many); ``truncated``;
@@ -124,7 +124,7 @@ STROKES = {
 """Dashes of :mod:`gpusched_env.display.palette` as SVG draws them."""
 
 
-def report_html(comparison: ComparedRuns, result: Result) -> str:
+def report_html(comparison: Comparison, result: Result) -> str:
     """The page of a comparison, HTML.
 
     Args:
@@ -149,7 +149,7 @@ def report_html(comparison: ComparedRuns, result: Result) -> str:
     )
 
 
-def charts(comparison: ComparedRuns) -> dict[str, Any]:
+def charts(comparison: Comparison) -> dict[str, Any]:
     """Plotly figures by name: those that the scenario and what was recorded allow."""
     plot = ComparisonPlots(comparison)
     found = {"cost": plot.cost(), "cdf": plot.cdf()}
@@ -170,7 +170,7 @@ def _on_page(name: str, chart: Figure) -> dict[str, Any]:
     return found
 
 
-def _facts(comparison: ComparedRuns) -> dict[str, str]:
+def _facts(comparison: Comparison) -> dict[str, str]:
     problem = comparison.problem
     return {
         "GPU": problem.gpu.name,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gpusched_env.devices import device_names
-from gpusched_env.experiments.compared import ComparedRuns
+from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.games.kernels import made_of_one
 from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.figures import GLOBAL_FIGURES, TENANT_FIGURES
@@ -72,7 +72,7 @@ class Result(msgspec.Struct):
     schedulers: dict[str, SchedulerResult]
 
 
-def result_of(comparison: ComparedRuns) -> Result:
+def result_of(comparison: Comparison) -> Result:
     """All of a comparison but its jobs and timelines."""
     return Result(
         schema=SCHEMA,
@@ -92,7 +92,7 @@ def result_of(comparison: ComparedRuns) -> Result:
     )
 
 
-def provenance_of(comparison: ComparedRuns) -> Provenance:
+def provenance_of(comparison: Comparison) -> Provenance:
     """The provenance of a comparison."""
     about, made = comparison, comparison.made
     if made is None:
@@ -114,7 +114,7 @@ def kept_name(workload: str, digest: str) -> str:
     return f"{digest[:8]}-{Path(workload).name}"
 
 
-def _scheduler(comparison: ComparedRuns, name: str) -> SchedulerResult:
+def _scheduler(comparison: Comparison, name: str) -> SchedulerResult:
     runs = comparison.of(name)
     figures: dict[str, Any] = {f.key: comparison.interval(name, f.key) for f in GLOBAL_FIGURES}
     figures["tenants"] = {

@@ -12,9 +12,10 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, Track
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from gpusched_env.episodes.session import MEANINGS
-from gpusched_env.experiments.compared import ComparedRuns, frame_of_jobs, frame_of_kernels
+from gpusched_env.experiments.comparison import Comparison
+from gpusched_env.experiments.frames import frame_of_jobs, frame_of_kernels
 from gpusched_env.experiments.lib.episodes import Run
-from gpusched_env.experiments.lib.files import RESULT, TRACE_SUFFIX, ResultFolder, encoded, file_name
+from gpusched_env.experiments.lib.files import RESULT, TRACE_SUFFIX, encoded, file_name
 from gpusched_env.experiments.report.page import report_html
 from gpusched_env.experiments.report.result import kept_name, result_of, sha256
 from gpusched_env.scheduling.commands import COMMANDS
@@ -33,7 +34,7 @@ _ROOT, _JOBS, _STREAMS, _SMS, _BUSY, _POWER, _DECISIONS = range(1, 8)
 _FIRST_FREE = 100
 
 
-def write_trace(comparison: ComparedRuns, run: Run, path: Path) -> None:
+def write_trace(comparison: Comparison, run: Run, path: Path) -> None:
     """Write the recorded episode ``run`` (with a timeline of detail ``kernels`` or more) to ``path``."""
     with path.open("wb") as file:
         _Writer(comparison, run, StreamingTraceProtoBuilder(file)).write()
@@ -55,7 +56,7 @@ class _Lanes:
 class _Writer:
     """Turns one timeline into packets."""
 
-    def __init__(self, comparison: ComparedRuns, run: Run, builder: Any) -> None:
+    def __init__(self, comparison: Comparison, run: Run, builder: Any) -> None:
         assert run.timeline is not None
         self._comparison = comparison
         self._run = run
@@ -226,17 +227,7 @@ JOBS, KERNELS, TIMELINES = "jobs.parquet", "kernels.parquet", "timelines.npz"
 """The last holds timelines as they were recorded, for :func:`~gpusched_env.experiments.report.load.load_comparison`."""
 
 
-def save_results(
-    comparison: ComparedRuns, folder: Path | str, *, traces: bool = False, overwrite: bool = False
-) -> list[str]:
-    """See :meth:`~gpusched_env.experiments.comparison.Comparison.save`."""
-    with ResultFolder(Path(folder), overwrite=overwrite) as results:
-        files = write_results(comparison, results.staging, traces=traces)
-        results.publish()
-    return files
-
-
-def write_results(comparison: ComparedRuns, folder: Path, *, traces: bool = False) -> list[str]:
+def write_results(comparison: Comparison, folder: Path, *, traces: bool = False) -> list[str]:
     """Write everything into the existing ``folder``; returns the names of the files."""
     write_parquet(frame_of_jobs(comparison), folder / JOBS)
     recorded = [run for run in map(comparison.recorded, comparison.schedulers) if run is not None]
@@ -253,7 +244,7 @@ def write_results(comparison: ComparedRuns, folder: Path, *, traces: bool = Fals
     return sorted(file.name for file in folder.iterdir())
 
 
-def write_timelines(comparison: ComparedRuns, path: Path) -> None:
+def write_timelines(comparison: Comparison, path: Path) -> None:
     """Every table of the recorded timelines but the blocks: arrays named by scheduler's number, table and part."""
     arrays: dict[str, Any] = {}
     for number, run in enumerate(map(comparison.recorded, comparison.schedulers)):

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gpusched_env.display.table import NONE, Cell, Table
 from gpusched_env.display.words import FEW, counted, is_largest
-from gpusched_env.experiments.compared import ComparedRuns
+from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import (
     GLOBAL_FIGURES,
     TENANT_FIGURES,
@@ -36,7 +36,7 @@ RULE = (
 """What is said below tables."""
 
 
-def did_the_work(comparison: ComparedRuns, scheduler: str, tenant: str | None = None) -> bool:
+def did_the_work(comparison: Comparison, scheduler: str, tenant: str | None = None) -> bool:
     """Whether a scheduler completed enough jobs of a tenant, or of every tenant, over the seeds that it finished."""
     completed = find_figure("completed", of_tenant=True)
     rows = range(len(comparison.tenants)) if tenant is None else [comparison.tenants.index(tenant)]
@@ -128,7 +128,7 @@ _PRINTED = [
 ]
 
 
-def comparison_tables(comparison: ComparedRuns, *, coloured: bool = True) -> Group:
+def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group:
     """Tables for the terminal: as much as fits its width, and what the signs mean, with colours or without.
 
     The whole GPU comes last: that is what one sees when it is printed.
@@ -141,19 +141,19 @@ def comparison_tables(comparison: ComparedRuns, *, coloured: bool = True) -> Gro
     return Group(*parts, Text(f"\n{best}{notes(comparison)}", style="dim"))
 
 
-def whole_gpu_table(comparison: ComparedRuns) -> Any:
+def whole_gpu_table(comparison: Comparison) -> Any:
     """The table of the whole GPU alone for the terminal, without notes."""
     return _Fitted(functools.partial(_whole, comparison))
 
 
-def html_tables(comparison: ComparedRuns) -> str:
+def html_tables(comparison: Comparison) -> str:
     """Tables for a notebook."""
     shown = "".join(table._repr_html_() for table in tables(comparison, PAGE))
     below = f"<p>Best of a column is bold. {escape(notes(comparison))}</p>"
     return f'<style>{_NOTEBOOK}</style><div class="gpusched">{shown}</div>{below}'
 
 
-def notes(comparison: ComparedRuns) -> str:
+def notes(comparison: Comparison) -> str:
     """How to read the tables, and how far to trust them."""
     seeds = len(comparison.seeds)
     several = len(comparison.schedulers) > 1
@@ -172,23 +172,23 @@ def notes(comparison: ComparedRuns) -> str:
     return f"{text}{' '.join(comparison.remarks)} {comparison.legend}".strip()
 
 
-def tables(comparison: ComparedRuns, layout: Layout) -> list[Table]:
+def tables(comparison: Comparison, layout: Layout) -> list[Table]:
     """One of the whole GPU, and one a tenant: a row for each group of schedulers that came to the same, by cost."""
     return [_whole(comparison, layout), *(_tenant(comparison, row, layout) for row in range(len(comparison.tenants)))]
 
 
-def _tenant(comparison: ComparedRuns, row: int, layout: Layout) -> Table:
+def _tenant(comparison: Comparison, row: int, layout: Layout) -> Table:
     program = comparison.problem.programs[row]
     tenant = program.tenant
     about = f"{tenant.name}: {program.alone_us / 1e3:.3g} ms alone"
     if tenant.slo_us is not None:
         about += f", SLO {tenant.slo_us / 1e3:g} ms" + (" to the first token" if program.engine is not None else "")
-    figures = [figure for figure in _chosen(TENANT_FIGURES, layout) if _defined(comparison, figure, tenant.name)]
+    figures = _chosen(comparison, TENANT_FIGURES, tenant.name, layout)
     note = f"turnaround in ms, of completed jobs; {_not_counted(comparison, row)}"
     return _table(comparison, Table(about, [], [], note=note), figures, tenant.name, layout)
 
 
-def _not_counted(comparison: ComparedRuns, row: int) -> str:
+def _not_counted(comparison: Comparison, row: int) -> str:
     """How many jobs of a tenant the percentiles leave out."""
     rejected = sum(run.metrics.tenants[row].rejected for run in comparison.runs)
     left = sum(run.metrics.tenants[row].unfinished for run in comparison.runs)
@@ -197,8 +197,8 @@ def _not_counted(comparison: ComparedRuns, row: int) -> str:
     return f"{rejected:,} rejected and {left:,} left (all schedulers, all seeds) are not counted"
 
 
-def _whole(comparison: ComparedRuns, layout: Layout) -> Table:
-    figures = [figure for figure in _chosen(GLOBAL_FIGURES, layout) if _defined(comparison, figure, None)]
+def _whole(comparison: Comparison, layout: Layout) -> Table:
+    figures = _chosen(comparison, GLOBAL_FIGURES, None, layout)
     found = _table(comparison, Table("Whole GPU", [], []), figures, None, layout)
     first = comparison.schedulers[0]
     if len(comparison.schedulers) < 2:
@@ -216,7 +216,7 @@ def _whole(comparison: ComparedRuns, layout: Layout) -> Table:
 
 
 def _table(
-    comparison: ComparedRuns, empty: Table, figures: Sequence[FigureSpec], tenant: str | None, layout: Layout
+    comparison: Comparison, empty: Table, figures: Sequence[FigureSpec], tenant: str | None, layout: Layout
 ) -> Table:
     names = [group[0] for group in comparison.groups]
     workers = {name for name in names if did_the_work(comparison, name, tenant)}
@@ -234,7 +234,7 @@ def _table(
 
 
 def _column(
-    comparison: ComparedRuns, figure: FigureSpec, tenant: str | None, layout: Layout, workers: set[str]
+    comparison: Comparison, figure: FigureSpec, tenant: str | None, layout: Layout, workers: set[str]
 ) -> list[Cell]:
     column = {group[0]: comparison.interval(group[0], figure.key, tenant) for group in comparison.groups}
     best = best_mean(column, figure, workers)
@@ -246,7 +246,7 @@ def _column(
     return cells
 
 
-def _name(comparison: ComparedRuns, group: Sequence[str], layout: Layout) -> str:
+def _name(comparison: Comparison, group: Sequence[str], layout: Layout) -> str:
     """All of a group, and whether the first scheduler is among them."""
     marked = comparison.schedulers[0] if len(comparison.schedulers) > 1 else None
     names = [comparison.label(name) + (f" {BASELINE}" if name == marked else "") for name in group]
@@ -256,7 +256,7 @@ def _name(comparison: ComparedRuns, group: Sequence[str], layout: Layout) -> str
     return "\n".join(textwrap.wrap(shown, layout.letters, break_long_words=False, break_on_hyphens=False))
 
 
-def _few(comparison: ComparedRuns, scheduler: str, figure: FigureSpec, tenant: str | None) -> bool:
+def _few(comparison: Comparison, scheduler: str, figure: FigureSpec, tenant: str | None) -> bool:
     """Whether a percentile is of so few jobs that it is hardly more than the largest."""
     if figure.percentile is None:
         return False
@@ -298,15 +298,19 @@ def _spread(own: Interval, layout: Layout, key: str, text: Callable[[float], str
     return f"{low} to {high}" if key in layout.bounds else f"±{half}"
 
 
-def _chosen(figures: Sequence[FigureSpec], layout: Layout) -> list[FigureSpec]:
-    return [figure for figure in figures if figure.key not in layout.dropped]
-
-
-def _defined(comparison: ComparedRuns, figure: FigureSpec, tenant: str | None) -> bool:
+def _chosen(
+    comparison: Comparison, figures: Sequence[FigureSpec], tenant: str | None, layout: Layout
+) -> list[FigureSpec]:
     """A column of dashes alone (SLO where the tenant has none) is left out, but for the cost."""
-    if figure.key == "cost":
-        return True
-    return any(comparison.interval(name, figure.key, tenant).seeds for name in comparison.schedulers)
+    return [
+        figure
+        for figure in figures
+        if figure.key not in layout.dropped
+        and (
+            figure.key == "cost"
+            or any(comparison.interval(name, figure.key, tenant).seeds for name in comparison.schedulers)
+        )
+    ]
 
 
 class _Fitted:

@@ -234,13 +234,11 @@ def _rates(running: Sequence[_Stream], sms: int) -> list[float]:
 
 def constants(pairs: Sequence[GraphPair]) -> list[tuple[float, float]]:
     """The median recorded slowdowns of both sides over all pairs of its mode, for each pair."""
-    recorded = {mode: np.array([pair.recorded for pair in pairs if pair.mode == mode]) for mode in _modes(pairs)}
-    medians = {mode: np.median(of, axis=0).tolist() for mode, of in recorded.items()}
+    medians = {
+        mode: np.median([pair.recorded for pair in pairs if pair.mode == mode], axis=0).tolist()
+        for mode in {pair.mode for pair in pairs}
+    }
     return [(medians[pair.mode][0], medians[pair.mode][1]) for pair in pairs]
-
-
-def _modes(pairs: Sequence[GraphPair]) -> set[str]:
-    return {pair.mode for pair in pairs}
 
 
 def shares(pairs: Sequence[GraphPair], workloads: Mapping[str, Workload], sms: int) -> list[tuple[float, float]]:

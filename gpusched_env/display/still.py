@@ -73,7 +73,6 @@ def png(figure: Figure) -> bytes:
         panels[name] = canvas.add_axes(place)
     for name, axes in panels.items():
         own = [trace for trace in traces if (trace.get("xaxis") or "x") == name]
-        own = [trace for trace in own if trace.get("visible") in (None, True)]
         x, y = (layout.get(f"{letter}axis{name[1:]}", {}) for letter in ("x", "y"))
         rows = {letter: _categories(letter, of, own) for letter, of in (("x", x), ("y", y))}
         axes.margins(0.04)

@@ -12,7 +12,7 @@ import pytest
 
 from gpusched_env.agents.training.folder import CurveEntry, LearningCurve
 from gpusched_env.experiments import default_trainings
-from gpusched_env.experiments.default_trainings import SUMMARY, found_in, read, train_all
+from gpusched_env.experiments.default_trainings import SUMMARY, found_in, train_all
 from gpusched_env.experiments.lib.pages import page
 
 
@@ -75,7 +75,7 @@ def test_the_limit_ends_what_runs_and_keeps_what_was_found(tmp_path: Path, monke
     train_all(tmp_path, ["KernelGraph", "Toy", "ThreeTenants"], limit_s=0.5, jobs=1)
     assert began == ["Toy"], "the complete one is left alone, and there is one at a time"
     assert [process.returncode for process in processes] == [-9]
-    assert [one.name for one in read(tmp_path / SUMMARY)] == ["Toy"]
+    assert [one["name"] for one in msgspec.json.decode((tmp_path / SUMMARY).read_bytes())] == ["Toy"]
 
 
 def test_what_ends_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,4 +86,4 @@ def test_what_ends_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(default_trainings, "start", start)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     train_all(tmp_path, ["Toy", "ThreeTenants"], limit_s=60.0, jobs=1)
-    assert [one.name for one in read(tmp_path / SUMMARY)] == ["Toy", "ThreeTenants"]
+    assert [one["name"] for one in msgspec.json.decode((tmp_path / SUMMARY).read_bytes())] == ["Toy", "ThreeTenants"]

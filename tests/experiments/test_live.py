@@ -21,7 +21,7 @@ from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.live import page
 from gpusched_env.experiments.live.page import live_svg
-from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, encode_live, read_live
+from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, encode_live, errors_of, read_live
 from gpusched_env.experiments.live.run import TimedDecisions, run_live
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.scenario import load_scenario
@@ -179,7 +179,7 @@ def test_errors_and_order() -> None:
     other = replace_of(episode, "b", figures(2.0, 50.0), figures(1.4, None))
     third = replace_of(episode, "c", figures(3.0, 50.0), figures(2.0, 40.0))
     live = Live(command="", versions={}, product="", gpu="", seeds=[0], episodes=[episode, other, third])
-    assert live.errors("S", lambda f: f.turnaround_us).tolist() == pytest.approx([0.1, 0.0, 0.0, 0.2, 0.0])
+    assert errors_of(live.episodes, lambda f: f.turnaround_us).tolist() == pytest.approx([0.1, 0.0, 0.0, 0.2, 0.0])
     # Of three pairs, one is in the wrong order.
     assert live.tau("S", lambda f: f.cost) == pytest.approx(1 / 3)
     assert live.in_order("S", lambda f: f.cost) == (2, 3)

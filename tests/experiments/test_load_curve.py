@@ -12,8 +12,7 @@ import gpusched_env
 from gpusched_env.display.palette import BASELINE
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
-from gpusched_env.experiments.load_curve.curve import LoadCurve
-from gpusched_env.experiments.load_curve.figures import Capacity, axis_of, capacity, parse_axis
+from gpusched_env.experiments.load_curve.figures import Capacity, LoadCurve, axis_of, capacity, parse_axis
 from gpusched_env.experiments.load_curve.tables import looks, ordered, tables
 from gpusched_env.scenarios.scenario import Scenario, load_scenario
 from tests.conftest import Run

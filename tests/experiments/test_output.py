@@ -13,7 +13,6 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.files import ResultFolder, file_name, held, result_file, writing
 from gpusched_env.experiments.lib.pages import write_page
-from gpusched_env.experiments.report.save import save_results
 from tests.refusals import refused
 
 FILES = [
@@ -32,7 +31,7 @@ def listing(folder: Path) -> list[str]:
 
 
 def test_a_comparison_is_written_in_full(comparison: Comparison, tmp_path: Path) -> None:
-    assert save_results(comparison, tmp_path / "a" / "b", traces=True) == FILES
+    assert comparison.save(tmp_path / "a" / "b", traces=True) == FILES
     assert listing(tmp_path / "a" / "b") == FILES
     assert listing(tmp_path / "a") == ["b"]
     assert (tmp_path / "a" / "b").stat().st_mode & 0o700 == 0o700
@@ -41,7 +40,7 @@ def test_a_comparison_is_written_in_full(comparison: Comparison, tmp_path: Path)
 def test_an_earlier_result_is_replaced_and_other_files_stay(comparison: Comparison, tmp_path: Path) -> None:
     for name in ("result.json", "gone.perfetto-trace", "notes.txt"):
         (tmp_path / name).write_text("old")
-    save_results(comparison, tmp_path, traces=True, overwrite=True)
+    comparison.save(tmp_path, traces=True, overwrite=True)
     assert listing(tmp_path) == sorted([*FILES, "notes.txt"])
     assert (tmp_path / "notes.txt").read_text() == "old"
     assert (tmp_path / "result.json").read_text() != "old"
@@ -96,12 +95,12 @@ def test_names_of_schedulers_become_names_of_files() -> None:
 
 
 def test_a_result_that_is_there_stays_unless_it_is_to_be_replaced(comparison: Comparison, tmp_path: Path) -> None:
-    save_results(comparison, tmp_path / "a")
+    comparison.save(tmp_path / "a")
     (tmp_path / "a" / "result.json").write_text("good")
     with refused(InputError, "--overwrite", "folder"):
-        save_results(comparison, tmp_path / "a")
+        comparison.save(tmp_path / "a")
     assert (tmp_path / "a" / "result.json").read_text() == "good"
-    save_results(comparison, tmp_path / "a", overwrite=True)
+    comparison.save(tmp_path / "a", overwrite=True)
     assert (tmp_path / "a" / "result.json").read_text() != "good"
 
 

@@ -163,7 +163,7 @@ class _Parts:
         elif category == "overhead":
             self.overheads.append(_call(event))
         elif category == "user_annotation" or (category == "Operator" and "::" not in event.text("name")):
-            self.annotations.append((_process(event), _call(event)))
+            self.annotations.append((_number(event, "pid"), _call(event)))
         elif category in _OPERATOR:
             self.operators.append(event)
         elif category in ("cuda_sync", "cuda_event"):
@@ -181,12 +181,12 @@ class _Parts:
             overheads=self.overheads,
             annotations=[mark for mark in self.annotations if mine(mark[0])],
             work=[(kind, event) for kind, event in self.work if device_of(event) == part.device],
-            operators=[event for event in self.operators if mine(_process(event))],
+            operators=[event for event in self.operators if mine(_number(event, "pid"))],
             details=self.details,
         )
 
     def _take_call(self, event: Fields) -> None:
-        call, process = _call(event), _process(event)
+        call, process = _call(event), _number(event, "pid")
         arguments = event.inside("args") if "args" in event.values else Fields({}, event.where)
         correlation = optional(arguments, "correlation")
         if ordering(call.name) is not None:
@@ -271,10 +271,6 @@ def _call(event: Fields) -> HostCall:
     return HostCall(event.text("name"), event.microseconds("ts"), duration_us, _number(event, "tid"))
 
 
-def _process(event: Fields) -> int:
-    return _number(event, "pid")
-
-
 def _number(event: Fields, name: str) -> int:
     """The number of a thread or process, which older files have as a text; 0 if it is missing."""
     value = event.values.get(name, 0)
@@ -291,9 +287,9 @@ def _with_memory(
     An event has the ``External id`` of its operator, and an operator a record-function id: 0 unless an execution trace
     was being written.
     """
-    launching = {_external_id(event): event for event in parts.operators}
+    launching = {_argument(event, "External id"): event for event in parts.operators}
     launching.pop(-1, None)
-    operators = [launching.get(_external_id(event)) for _, event in parts.work]
+    operators = [launching.get(_argument(event, "External id")) for _, event in parts.work]
     calls = [("", -1) if op is None else (op.text("name"), _argument(op, "Record function id")) for op in operators]
     found = with_memory(events, calls, read_execution_trace(execution_trace))
     if all(event.reads is None for event in found):
@@ -302,10 +298,6 @@ def _with_memory(
             "(torch.profiler.profile with execution_trace_observer)"
         )
     return found
-
-
-def _external_id(event: Fields) -> int:
-    return _argument(event, "External id")
 
 
 def _argument(event: Fields, name: str) -> int:

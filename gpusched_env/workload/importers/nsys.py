@@ -112,8 +112,6 @@ _RANGES = (59, 60)
 """``eventType`` of NVTX ranges: pushed and popped, started and ended."""
 _MARK = 34
 """``eventType`` of an NVTX mark."""
-_PROCESS = ~0xFFFFFF
-"""Bits of a ``globalTid`` that are the process."""
 _TO_DEVICE, _TO_HOST = (1, 3), (2, 4)
 _MIGRATION = 11
 """``copyKind`` from here on is unified memory's, which no call of the program made."""

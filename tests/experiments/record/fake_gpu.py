@@ -20,7 +20,7 @@ def block_ns(spec: Spec) -> int:
 
 
 class FakeGpu:
-    """See :class:`gpusched_env.experiments.record.gpu.Recorder`."""
+    """See :class:`gpusched_env.experiments.record.gpu.CupyRecorder`."""
 
     def __init__(self, sms: int = 132, most_shared: int = 232_448, fail_after: int | None = None) -> None:
         self.head: dict[str, Any] = {"gpu": "fake", "sms": sms, "cupy": "0", "cuda": 0, "driver": 0, "work_regs": 26}
