@@ -5,27 +5,31 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.episodes.metrics import Metrics
-from gpusched_env.experiments.lib.files import Figure, encode_rows, read_struct
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.files import MOST, Figure, encode_rows, read_struct
 from gpusched_env.experiments.ranking.made import Fingerprints
 from gpusched_env.reading import Label
 
 SCHEMA = "gpusched-live/1"
 DISTINCT_COSTS = 0.02
 """Relative difference of two schedulers that is no chance of one measurement."""
+Duration = Annotated[float, msgspec.Meta(gt=0.0, le=MOST)]
+"""A time of a job, or its ratio to another one."""
 
 
 class LiveFigures(msgspec.Struct, frozen=True):
     """The figures of one episode, real or simulated; ``None`` where it does not define one."""
 
-    turnaround_us: tuple[Figure | None, ...]
+    turnaround_us: tuple[Duration | None, ...]
     """Mean of each tenant's jobs."""
-    slowdown: tuple[Figure | None, ...]
+    slowdown: tuple[Duration | None, ...]
     throughput_per_s: tuple[Figure | None, ...]
     urgent_p99: Figure | None
     best_effort: Figure | None
@@ -189,6 +193,14 @@ def read_live(path: Path) -> Live:
     """The same, read.
 
     Raises:
-        InputError: it cannot be read, or is none.
+        InputError: it cannot be read, or is none, or has a scenario of which there is nothing to see.
     """
-    return read_struct(path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one")
+    live = read_struct(path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one")
+    played = {episode.scenario for episode in live.episodes}
+    seen = {scenario for scenario, tenants in live.tenants.items() if tenants}
+    if not played or played != seen or seen != set(live.tenants):
+        raise InputError(
+            f"{path}: tenants must name the tenants of the scenarios that episodes are of "
+            f"({', '.join(sorted(played)) or 'there are none'}); it has {', '.join(live.tenants) or 'none'}"
+        )
+    return live

@@ -16,7 +16,7 @@ import pytest
 from gpusched_env.baselines.pass_through import PassThrough
 from gpusched_env.devices.compiled.device import CompiledDevice
 from gpusched_env.episodes.session import Episode, run_episode
-from gpusched_env.errors import GpuError
+from gpusched_env.errors import GpuError, InputError
 from gpusched_env.experiments.cli import main
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.live import page
@@ -186,6 +186,23 @@ def test_errors_and_order() -> None:
     # Where a scheduler's figure is not defined, it is left out; two have no order to speak of.
     assert np.isnan(live.tau("S", lambda f: f.turnaround_us[0]))
     assert encode_live(live).count(b'"scheduler"') == 3
+
+
+def test_jobs_that_take_no_time_are_refused() -> None:
+    row = LiveEpisode("S", "a", 0, 5, 10.0, 20.0, figures(1.0, 0.0), figures(1.5, 110.0))
+    live = Live(command="", versions={}, product="", gpu="", seeds=[0], episodes=[row])
+    with pytest.raises(msgspec.ValidationError, match=r"> 0.0.*turnaround_us\[0\]"):
+        msgspec.json.decode(encode_live(live), type=Live)
+
+
+@pytest.mark.parametrize("tenants", [{}, {"S": []}, {"S": ["t", "u"], "T": ["v"]}])
+def test_a_file_with_nothing_to_see_is_refused(tenants: dict[str, list[str]], tmp_path: Path) -> None:
+    row = LiveEpisode("S", "a", 0, 5, 10.0, 20.0, figures(1.0, 1.0), figures(1.5, 1.0))
+    rows = [row] if tenants.get("S") else []
+    live = Live(command="", versions={}, product="", gpu="", seeds=[0], tenants=tenants, episodes=rows)
+    (tmp_path / "live.json").write_bytes(encode_live(live))
+    with refused(InputError, "live.json", "tenants"):
+        read_live(tmp_path / "live.json")
 
 
 def test_the_trained_agent_stands_beside_the_best_of_the_others() -> None:
