@@ -89,6 +89,10 @@ class LiveEpisode(msgspec.Struct, frozen=True):
     interval_us: Figure | None = None
     """There: mean real time of a decision for an interval, from the view to when it stood; launches went on."""
 
+    def __post_init__(self) -> None:
+        if (self.launch_us is None) != (self.launch_p99_us is None):
+            raise ValueError("launch_us and launch_p99_us go together: both must be given, or none")
+
 
 class KernelFits(msgspec.Struct, frozen=True):
     """How well synthetic kernels stand for a scenario's recorded ones, alone on the GPU."""
