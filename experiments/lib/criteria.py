@@ -91,21 +91,21 @@ def counted_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> list[Cri
 
 def worst_of(criteria: Iterable[Criterion]) -> Criterion | None:
     """The criterion that is missed by most; ``None``: none is missed, or by no number."""
-    missed = [one for one in criteria if one.holds is False and not math.isnan(one.miss)]
+    missed = [one for one in criteria if one.holds is not None and not one.holds and not math.isnan(one.miss)]
     return max(missed, key=lambda one: one.miss, default=None)
 
 
 def tally_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
     """How many of the criteria that count come out, in words."""
     counted = counted_of(criteria, marks)
-    return f"{sum(one.holds is True for one in counted)} of {len(counted)} predictions come out"
+    return f"{sum(bool(one.holds) for one in counted)} of {len(counted)} predictions come out"
 
 
 def marks_table(criteria: Sequence[Criterion], marks: Sequence[Mark]) -> Table:
     """A row a mark that some criteria have, what counts first; of criteria that it stands for, how many come out."""
     rows = []
     for mark in sorted(marks, key=lambda one: one.kind is not Kind.PREDICTED):
-        held = [one.holds is True for one in criteria if mark_of(one.name, marks) is mark]
+        held = [bool(one.holds) for one in criteria if mark_of(one.name, marks) is mark]
         if held:
             come_out = f"{sum(held)} of {len(held)}"
             rows.append((mark.criteria.replace("*", "..."), come_out, mark.kind, mark.control or NONE, mark.reason))

@@ -350,7 +350,7 @@ class JudgedResult(DisplayedResult, ABC):
     @property
     def holds(self) -> bool:
         """Whether nothing is wrong."""
-        return all(check.holds is not False for check in self.checks())
+        return all(check.holds is None or check.holds for check in self.checks())
 
     def summary_line(self) -> str:
         """The line that sums up the result."""

@@ -51,7 +51,7 @@ def stored_table(folder: Path) -> Table:
             counted = counted_of(criteria, find_paper(name).marks)
             worst = worst_of(counted)
             missed = (worst.name, worst.ours, worst.within) if worst else (NONE, NONE, NONE)
-            rows.append((name, len(counted), sum(one.holds is True for one in counted), len(criteria), *missed))
+            rows.append((name, len(counted), sum(bool(one.holds) for one in counted), len(criteria), *missed))
     if not rows:
         raise InputError(f"{folder}: no criteria of papers; gpusched reproduce NAME --docs writes them beside a page")
     heads = ("paper", "counted", "come out", "of criteria", "largest miss", "ours", "within")

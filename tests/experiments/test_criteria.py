@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
@@ -15,8 +16,10 @@ from gpusched_env.experiments.lib.criteria import (
     counted_of,
     criteria_csv,
     mark_of,
+    marks_table,
     missed_by,
     read_criteria,
+    tally_of,
     worst_of,
 )
 from gpusched_env.experiments.papers import find_paper, paper_names, stored_table
@@ -71,6 +74,16 @@ MARKS = (Mark("size, *", Kind.PREDICTED, "It was open."), Mark("order", Kind.FIT
 def test_only_what_was_predicted_counts() -> None:
     assert counted_of(SOME, MARKS) == [*SOME[:2]]
     assert mark_of("order", MARKS) == MARKS[1]
+
+
+def test_what_numpy_compared_counts_like_any_truth() -> None:
+    compared = [
+        Criterion("size, large", "2", "0 to 1", 0.5, np.float64(2.0) <= 1.0),
+        Criterion("size, small", "1", "0 to 1", 0.0, np.float64(1.0) <= 1.0),
+    ]
+    assert tally_of(compared, MARKS) == "1 of 2 predictions come out"
+    assert worst_of(compared) is compared[0]
+    assert marks_table(compared, MARKS).rows[0][:2] == ("size, ...", "1 of 2")
 
 
 @pytest.mark.parametrize(("name", "count"), [("weight", 0), ("size, *", 2)])

@@ -83,7 +83,7 @@ class Scored:
 
     @property
     def holds(self) -> bool:
-        return self.low <= self.ours <= self.high
+        return bool(self.low <= self.ours <= self.high)
 
     def as_criterion(self) -> Criterion:
         miss = missed_by(self.ours, self.low, self.high)
