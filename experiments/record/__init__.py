@@ -4,5 +4,6 @@
 file, ``run.py`` writes them. ``gpu.py`` runs synthetic kernels (``work.cu``) through CuPy. ``networks.py`` builds
 PyTorch models, ``torch_gpu.py`` captures and traces them, ``graphs.py`` replays them alone and in pairs.
 ``sharing.py`` says what is recorded of inference beside training, ``sharing_gpu.py`` runs both in threads or
-processes, ``tasks.py`` has the tasks, launched by Python or by compiled code (``repeating.cpp``).
+processes, ``tasks.py`` has the tasks, launched by Python or by compiled code (``repeating.cpp``). ``processes.py`` has
+pairs of programs that Python launches, ``board.py`` energy and clocks meanwhile.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from gpusched_env.experiments.record.board import metered
 from gpusched_env.experiments.record.networks import pairs
 
 if TYPE_CHECKING:
@@ -129,15 +131,17 @@ def model_pairs(
     done = {(row["mode"], row["fg"], row["bg"]) for row in there if row["what"] == "pair"}
     for name in networks:
         if name not in solo_us:
-            median_us, p99_us = _percentiles(alone(graphs.graph(name)))
+            graph = graphs.graph(name)
+            times_us, board = metered(graphs.board, functools.partial(alone, graph))
+            median_us, p99_us = _percentiles(times_us)
             solo_us[name] = median_us
-            yield {"what": "solo", "model": name, "p50_us": median_us, "p99_us": p99_us}
+            yield {"what": "solo", "model": name, "p50_us": median_us, "p99_us": p99_us, "board": board}
     for mode, front, behind in pairs(networks):
         if (mode, front, behind) in done:
             continue
         both = graphs.graph(front, URGENT if mode == "priority" else 0), graphs.graph(behind)
         graphs.restart()
-        found = beside(*both)
+        found, board = metered(graphs.board, functools.partial(beside, *both))
         median_us, p99_us = _percentiles(found.front_us)
         yield {
             "what": "pair",
@@ -152,6 +156,7 @@ def model_pairs(
             "bg_p50_us": _percentiles(found.behind_us)[0],
             "bg_solo_us": solo_us[behind],
             "bg_busy": found.busy,
+            "board": board,
         }
 
 

@@ -68,6 +68,21 @@ def _vision(name: str, batch: int) -> NetworkBuilder:
     return NetworkBuilder(("torchvision",), build)
 
 
+def _waiting(name: str, batch: int, waits: int) -> NetworkBuilder:
+    """A network whose host waits for the GPU so many times in mid-network, at even distances of its layers."""
+
+    def build() -> Step:
+        torch = _torch()
+        model = import_module("torchvision").models.get_model(name, weights=None)
+        layers = [layer for layer in model.modules() if not list(layer.children())]
+        places = {round((wait + 1) * len(layers) / (waits + 1)) for wait in range(waits)}
+        for place in sorted(places):
+            layers[place - 1].register_forward_hook(lambda *_: torch.cuda.current_stream().synchronize())
+        return _inference(model, _images(batch, 224))
+
+    return NetworkBuilder(("torchvision",), build)
+
+
 def _timm(name: str, batch: int, pixels: int) -> NetworkBuilder:
     """A classification network of timm."""
 
@@ -234,14 +249,16 @@ BACKGROUND: Final = (
     "maxvit_infer_b8",
 )
 MODES: Final = ("streams", "priority")
-_NAMED: Final = re.compile(r"(?P<model>\w+?)(?P<single>_fp32)?_(?P<task>infer|train)_b(?P<batch>[1-9]\d*)")
+_NAMED: Final = re.compile(
+    r"(?P<model>\w+?)(?P<single>_fp32)?(_waits(?P<waits>[1-9]\d?))?_(?P<task>infer|train)_b(?P<batch>[1-9]\d*)"
+)
 
 
 def network(name: str) -> NetworkBuilder:
     """One of :data:`NETWORKS`, or any network of torchvision that classifies images: ``<its name>_infer_b<batch>`` or
     ``<its name>_train_b<batch>``, with ``_fp32`` behind its name in single precision with TF32; of those that segment
-    images, inference alone. Or a step of a language model
-    (:data:`~gpusched_env.experiments.record.steps.LANGUAGE_NAMED`), or a loop of one operator
+    images, inference alone. ``<its name>_waits<count>_infer_b<batch>`` waits for the GPU in mid-network. Or a step of a
+    language model (:data:`~gpusched_env.experiments.record.steps.LANGUAGE_NAMED`), or a loop of one operator
     (:data:`~gpusched_env.experiments.record.steps.OPERATOR_NAMED`), or what gathers and scatters
     (:data:`~gpusched_env.experiments.record.scattering.SCATTERING_NAMED`).
 
@@ -258,6 +275,10 @@ def network(name: str) -> NetworkBuilder:
     if name in NETWORKS or named is None or not _in_torchvision(named["model"]):
         return _known(name, NETWORKS)
     model, batch, trains = named["model"], int(named["batch"]), named["task"] == "train"
+    if named["waits"]:
+        if named["single"] or trains:
+            return _known(name, NETWORKS)
+        return _waiting(model, batch, int(named["waits"]))
     if named["single"]:
         return _single(model, batch, trains)
     return _training(model, batch) if trains else _vision(model, batch)

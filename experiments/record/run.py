@@ -12,6 +12,8 @@ from gpusched_env.experiments.record.ends import ENDS, CupySmWatcher, ends_rows
 from gpusched_env.experiments.record.gpu import CupyRecorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, model_pairs
 from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, draw, program, torchvision_networks
+from gpusched_env.experiments.record.processes import PAIRS, PROCESSES, processes_rows
+from gpusched_env.experiments.record.processes import QUICK as QUICK_PAIRS
 from gpusched_env.experiments.record.rows import CACHE, SUFFIX, Rows, cache_rows, read_lines
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.sharing import QUICK as QUICK_SHARING
@@ -50,7 +52,7 @@ class RecordingPlan:
     resume: bool = False
 
     def __post_init__(self) -> None:
-        known = (*SETS, CACHE, ENDS, MEMORY, SHARING)
+        known = (*SETS, CACHE, ENDS, MEMORY, SHARING, PROCESSES)
         for name in self.sets:
             if name not in known:
                 raise InputError(f"nothing called {name!r} can be recorded; {did_you_mean(name, known)}")
@@ -90,11 +92,8 @@ def record(
     programs = chosen(plan.networks or PROGRAMS, program) if MEMORY in plan.sets else []
     if any(name in plan.sets for name in known_sets()):
         _synthetic(plan, told, gpu())
-    if SHARING in plan.sets:
-        there = shared()
-        rows = Rows(plan.folder, SHARING, there.head, resume=plan.resume)
-        _write(rows, sharing(there, QUICK_SHARING if plan.quick else tuple(TRAININGS), list(rows.rows)), told)
-        there.clear()
+    if SHARING in plan.sets or PROCESSES in plan.sets:
+        _shared(plan, told, shared())
     if ENDS in plan.sets:
         watching = watcher()
         rows = Rows(plan.folder, ENDS, watching.head, resume=plan.resume)
@@ -106,6 +105,16 @@ def record(
         _networks(plan, names, told, made)
     if programs:
         _memory(plan, programs, told, made)
+
+
+def _shared(plan: RecordingPlan, told: OnRow, gpu: TorchSharing) -> None:
+    if SHARING in plan.sets:
+        rows = Rows(plan.folder, SHARING, gpu.head, resume=plan.resume)
+        _write(rows, sharing(gpu, QUICK_SHARING if plan.quick else tuple(TRAININGS), list(rows.rows)), told)
+    if PROCESSES in plan.sets:
+        rows = Rows(plan.folder, PROCESSES, gpu.head, resume=plan.resume)
+        _write(rows, processes_rows(gpu, QUICK_PAIRS if plan.quick else PAIRS, list(rows.rows)), told)
+    gpu.clear()
 
 
 def _of_plan(plan: RecordingPlan) -> Sequence[str]:

@@ -32,6 +32,9 @@ HOSTS_ONLY: Final = ("resnet50", 2, 32)
 keep the GPU busy."""
 LAUNCHERS: Final = ("compiled", "eager")
 """What launches kernels: a loop in C++, outside the interpreter's lock, or Python."""
+RECORDED: Final = "recorded"
+"""Python launches the very program that pairs and traces are recorded of
+(:func:`~gpusched_env.experiments.record.networks.network`), whatever task it is."""
 SECONDS: Final = 2.0
 """Seconds of requests one after the other, and of training alone."""
 WARM_UP: Final = {False: 20, True: 4}
@@ -50,7 +53,17 @@ class Task(NamedTuple):
     pixels: int = PIXELS
     """Edge of the images."""
     launcher: str = LAUNCHERS[0]
-    """What launches its kernels, one of :data:`LAUNCHERS`."""
+    """What launches its kernels, one of :data:`LAUNCHERS` or :data:`RECORDED`."""
+
+
+class AloneRun(NamedTuple):
+    """Iterations of a task alone."""
+
+    spans: Spans
+    memory_bytes: int
+    """The most memory that was in use in them."""
+    board: Mapping[str, Any] = {}
+    """Energy and clocks meanwhile (:func:`~gpusched_env.experiments.record.board.metered`)."""
 
 
 class SharedRows(NamedTuple):
@@ -58,6 +71,8 @@ class SharedRows(NamedTuple):
 
     front: Spans
     behind: Spans
+    board: Mapping[str, Any] = {}
+    """As :attr:`AloneRun.board`."""
 
 
 def sharing(gpu: TorchSharing, networks: Sequence[str], there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -100,24 +115,30 @@ def _row(gpu: TorchSharing, network: str, launcher: str, what: str) -> dict[str,
 
 def _measured(gpu: TorchSharing, front: Task, behind: Task, what: str) -> dict[str, Any]:
     if what == "alone":
-        requests, _ = gpu.alone(front)
-        steps, memory_bytes = gpu.alone(behind)
-        return {"inference_us": figures(requests), "training_us": figures(steps), "memory_bytes": memory_bytes}
+        requests, steps = gpu.alone(front), gpu.alone(behind)
+        return {
+            "inference_us": figures(requests.spans),
+            "training_us": figures(steps.spans),
+            "memory_bytes": steps.memory_bytes,
+        }
     if what == "lock only":
         return {"inference_us": figures(gpu.locked(front))}
     if what == "time slicing":
         return _both(gpu.processes(front, behind))
     if what == "hosts only":
-        alone = figures(gpu.alone(behind)[0])
+        alone = figures(gpu.alone(behind).spans)
         return {"alone_training_us": alone, **_both(gpu.threads(front, behind, URGENT))}
     return _both(gpu.threads(front, behind, URGENT if what == "priority streams" else 0))
 
 
 def _both(found: SharedRows) -> dict[str, Any]:
-    """Figures of two tasks; of the training those steps that began and ended while there were requests."""
+    return {"inference_us": figures(found.front), "training_us": figures(behind_within(found))}
+
+
+def behind_within(found: SharedRows) -> Spans:
+    """The iterations behind that began and ended while there were some in front."""
     start_s, end_s = found.front[0, 0], found.front[-1, 1]
-    within = (found.behind[:, 0] >= start_s) & (found.behind[:, 1] <= end_s)
-    return {"inference_us": figures(found.front), "training_us": figures(found.behind[within])}
+    return found.behind[(found.behind[:, 0] >= start_s) & (found.behind[:, 1] <= end_s)]
 
 
 def figures(spans: Spans) -> dict[str, float | int | None]:

@@ -14,8 +14,9 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from gpusched_env.errors import GpuError, InputError
-from gpusched_env.experiments.record.sharing import SECONDS, SharedRows, Spans, Task
-from gpusched_env.experiments.record.tasks import AGES_S, Tasks
+from gpusched_env.experiments.record.board import board_of, metered
+from gpusched_env.experiments.record.sharing import SECONDS, AloneRun, SharedRows, Spans, Task
+from gpusched_env.experiments.record.tasks import AGES_S, CompiledTask, EagerTask, Tasks
 from gpusched_env.versions import versions
 
 HEAD_START_S: Final = 0.2
@@ -166,23 +167,24 @@ class TorchSharing:
             "seconds": seconds,
         }
         """The head of the file of rows."""
+        self._board = None if properties is None else board_of(properties)
 
-    def alone(self, task: Task) -> tuple[Spans, int]:
-        """Iterations of a task alone, and the most memory that was in use in them, bytes."""
+    def alone(self, task: Task) -> AloneRun:
+        """Iterations of a task alone."""
         cuda = self._tasks.torch.cuda if self._device == "cuda" else None
         ready = self._tasks.ready(task)
         if cuda is not None:
             cuda.reset_peak_memory_stats()
-        spans = ready.repeat(ctypes.c_int(0), self._seconds)
-        return spans, 0 if cuda is None else int(cuda.max_memory_allocated())
+        spans, board = self._metered(ready)
+        return AloneRun(spans, 0 if cuda is None else int(cuda.max_memory_allocated()), board)
 
     def threads(self, front: Task, behind: Task, priority: int) -> SharedRows:
         """Iterations as two threads of this process, each with a stream of its own."""
         ready = self._tasks.ready(behind), self._tasks.ready(front, priority)
         stop = ctypes.c_int(0)
         with BackgroundThread(lambda: ready[0].repeat(stop, AGES_S), stop) as beside:
-            spans = ready[1].repeat(ctypes.c_int(0), self._seconds)
-        return SharedRows(spans, beside.result())
+            spans, board = self._metered(ready[1])
+        return SharedRows(spans, beside.result(), board)
 
     def locked(self, front: Task) -> Spans:
         """Iterations beside a thread that only runs Python."""
@@ -205,8 +207,12 @@ class TorchSharing:
         with OtherProcess(self._device, self._network, behind) as other:
             other.go()
             threading.Event().wait(HEAD_START_S)
-            spans = ready.repeat(ctypes.c_int(0), self._seconds)
-            return SharedRows(spans, other.stopped())
+            spans, board = self._metered(ready)
+            return SharedRows(spans, other.stopped(), board)
+
+    def _metered(self, ready: CompiledTask | EagerTask) -> tuple[Spans, dict[str, Any]]:
+        """Iterations, and energy and clocks of the board meanwhile."""
+        return metered(self._board, lambda: ready.repeat(ctypes.c_int(0), self._seconds))
 
     def clear(self) -> None:
         """Give up what is ready."""

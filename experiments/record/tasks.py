@@ -19,7 +19,8 @@ import numpy as np
 
 from gpusched_env.errors import GpuError
 from gpusched_env.experiments.record.gpu import more_queues
-from gpusched_env.experiments.record.sharing import WARM_UP, Spans, Task
+from gpusched_env.experiments.record.networks import network as program_of
+from gpusched_env.experiments.record.sharing import RECORDED, WARM_UP, Spans, Task
 from gpusched_env.experiments.record.steps import Step, answering_step, training_step
 
 SOURCE: Final = Path(__file__).with_name("repeating.cpp")
@@ -146,21 +147,17 @@ def _told(message: ctypes.Array[ctypes.c_char]) -> str:
 class EagerTask:
     """One task on a stream."""
 
-    def __init__(self, task: Task, model: Any, device: str, stream: Any) -> None:
+    def __init__(self, build: Callable[[], Step], stream: Any) -> None:
         """
         Args:
-            task: what it runs.
-            model: the network as a module of PyTorch.
-            device: ``cuda`` or ``cpu``.
+            build: makes an iteration of it, on the stream.
             stream: of PyTorch; ``None`` on the CPU.
         """
         torch = import_module("torch")
         self._stream = stream
         self._on = contextlib.nullcontext if stream is None else lambda: torch.cuda.stream(stream)
         with self._on():
-            images = torch.randn(task.batch, 3, task.pixels, task.pixels, device=device)
-            model = model.to(device)
-            self._step: Step | None = (training_step if task.trains else answering_step)(model, images)
+            self._step: Step | None = build()
 
     def repeat(self, stop: ctypes.c_int, seconds: float, most: int = MOST) -> Spans:
         """Iterations until ``stop`` is set, the time is over or there are so many; their starts and ends, s."""
@@ -215,12 +212,23 @@ class Tasks:
             self.clear()
         if key not in self._ready:
             stream = self.torch.cuda.Stream(priority=priority) if self.device == "cuda" else None
-            made = CompiledTask if task.launcher == "compiled" else EagerTask
-            one: CompiledTask | EagerTask = made(task, self.network(task.network), self.device, stream)
-            self._ready[key] = one
+            one = self._ready[key] = self._made(task, stream)
             self.synchronize()
             one.repeat(ctypes.c_int(0), AGES_S, WARM_UP[task.trains])
         return self._ready[key]
+
+    def _made(self, task: Task, stream: Any) -> CompiledTask | EagerTask:
+        if task.launcher == RECORDED:
+            return EagerTask(program_of(task.network).build, stream)
+        model = self.network(task.network)
+        if task.launcher == "compiled":
+            return CompiledTask(task, model, self.device, stream)
+
+        def build() -> Step:
+            images = self.torch.randn(task.batch, 3, task.pixels, task.pixels, device=self.device)
+            return (training_step if task.trains else answering_step)(model.to(self.device), images)
+
+        return EagerTask(build, stream)
 
     def synchronize(self) -> None:
         """Wait for all streams."""

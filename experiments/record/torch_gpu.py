@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpusched_env.errors import GpuError, InputError
+from gpusched_env.experiments.record.board import board_of
 from gpusched_env.experiments.record.gpu import more_queues
 from gpusched_env.experiments.record.graphs import REPLAYS, Span
 from gpusched_env.experiments.record.networks import network, program
@@ -146,6 +147,8 @@ class TorchGpu:
         self._elsewhere: Any = None
         self.restart()
         properties = cuda.get_device_properties(0)
+        self.board = board_of(properties)
+        """Tells energy and clocks."""
         self.head: dict[str, Any] = {
             "gpu": str(properties.name),
             "sms": int(properties.multi_processor_count),

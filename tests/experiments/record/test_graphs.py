@@ -81,6 +81,7 @@ class Graphs:
         self.times_ms = times_ms
         self.asked: list[tuple[str, int]] = []
         self.head = {"gpu": "fake", "torch": "0"}
+        self.board = None
 
     def graph(self, name: str, priority: int = 0) -> Network:
         self.asked.append((name, priority))

@@ -12,30 +12,37 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from gpusched_env.errors import GpuError, InputError
+from gpusched_env.experiments.record import board, networks
 from gpusched_env.experiments.record import tasks as compiled_task
-from gpusched_env.experiments.record.networks import network
+from gpusched_env.experiments.record.board import NvmlBoard, board_of, metered
+from gpusched_env.experiments.record.networks import NetworkBuilder, network
+from gpusched_env.experiments.record.processes import MODES, PAIRS
 from gpusched_env.experiments.record.run import RecordingPlan, record
 from gpusched_env.experiments.record.sharing import (
     HOSTS_ONLY,
     LAUNCHERS,
+    RECORDED,
     TRAININGS,
     URGENT,
     WARM_UP,
+    AloneRun,
     SharedRows,
     Spans,
     Task,
     figures,
 )
 from gpusched_env.experiments.record.sharing_gpu import BackgroundThread, OtherProcess, TorchSharing
+from gpusched_env.experiments.record.steps import training_step
 from gpusched_env.experiments.record.tasks import TRACED_PIXELS, CompiledTask, EagerTask, Tasks
 from tests.refusals import refused
 
+BOARD = {"power_w": 500.0}
 WHATS = {"alone", "streams", "priority streams", "hosts only", "lock only", "time slicing"}
 
 
@@ -55,17 +62,18 @@ class FakeShared:
         if how in self.broken:
             raise GpuError(f"{how} is broken")
 
-    def alone(self, task: Task) -> tuple[Spans, int]:
+    def alone(self, task: Task) -> AloneRun:
         self._asked("alone", task)
-        return spans((0.0, 0.25), (0.25, 1.0)), 12_000
+        return AloneRun(spans((0.0, 0.25), (0.25, 1.0)), 12_000, BOARD)
 
     def threads(self, front: Task, behind: Task, priority: int) -> SharedRows:
         self._asked("threads", front, behind, priority)
-        return SharedRows(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (1.5, 2.0), (2.0, 3.5), (3.5, 4.5)))
+        behind_s = spans((0.5, 1.5), (1.5, 2.0), (2.0, 3.5), (3.5, 4.5))
+        return SharedRows(spans((1.0, 2.0), (2.0, 4.0)), behind_s, BOARD)
 
     def processes(self, front: Task, behind: Task) -> SharedRows:
         self._asked("processes", front, behind)
-        return SharedRows(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (3.5, 4.5)))
+        return SharedRows(spans((1.0, 2.0), (2.0, 4.0)), spans((0.5, 1.5), (3.5, 4.5)), BOARD)
 
     def locked(self, front: Task) -> Spans:
         self._asked("locked", front)
@@ -75,9 +83,9 @@ class FakeShared:
         self.cleared += 1
 
 
-def recorded(folder: Path, gpu: FakeShared, **plan: Any) -> list[dict[str, Any]]:
-    record(RecordingPlan(folder=folder, sets=("sharing",), **plan), lambda *_: None, shared=lambda: gpu)
-    return [json.loads(line) for line in (folder / "sharing.jsonl").read_text().splitlines()]
+def recorded(folder: Path, gpu: FakeShared, name: str = "sharing", **plan: Any) -> list[dict[str, Any]]:
+    record(RecordingPlan(folder=folder, sets=(name,), **plan), lambda *_: None, shared=lambda: gpu)
+    return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
 
 
 def test_every_network_is_recorded_in_every_mode_with_both_launchers(tmp_path: Path) -> None:
@@ -130,6 +138,93 @@ def test_steps_count_that_began_and_ended_while_there_were_requests(tmp_path: Pa
     }
     assert rows["alone"]["memory_bytes"] == 12_000
     assert rows["hosts only"]["alone_training_us"]["mean_us"] == 5e5
+
+
+def test_programs_of_pairs_are_recorded_alone_on_streams_and_in_processes(tmp_path: Path) -> None:
+    gpu = FakeShared()
+    head, *rows = recorded(tmp_path, gpu, "processes")
+    assert head == {"gpu": "fake", "unit": "us"}
+    names = {name for pair in PAIRS for name in pair}
+    alone = [row for row in rows if row["what"] == "alone"]
+    assert {row["front"] for row in alone} == names
+    assert len(alone) == len(names)
+    together = [(row["what"], row["front"], row["behind"]) for row in rows if row["what"] != "alone"]
+    assert Counter(together) == {(mode, *pair): 1 for mode in MODES for pair in PAIRS}
+    # Processes last: until then all programs stay in this one.
+    assert [what for what, *_ in together[-len(PAIRS) :]] == ["time slicing"] * len(PAIRS)
+    assert {row["board"]["power_w"] for row in rows} == {500.0}
+    front, behind = (Task(name, False, launcher=RECORDED) for name in PAIRS[0])
+    assert {("threads", front, behind, 0), ("threads", front, behind, URGENT), ("processes", front, behind)} <= {
+        call for call in gpu.calls if len(call) > 2
+    }
+    assert {row["behind_us"]["n"] for row in rows if row["what"] == "streams"} == {2}
+
+
+def test_a_pair_that_fails_is_a_row_and_is_tried_again(tmp_path: Path) -> None:
+    broken = recorded(tmp_path, FakeShared(broken=("processes",)), "processes", quick=True)[1:]
+    assert [(row["what"], row["error"]) for row in broken if "error" in row] == [
+        ("time slicing", "GpuError: processes is broken")
+    ]
+    gpu = FakeShared()
+    rows = recorded(tmp_path, gpu, "processes", quick=True, resume=True)[1:]
+    assert [how for how, *_ in gpu.calls] == ["processes"]
+    assert "error" not in rows[-1]
+
+
+def test_a_recorded_program_is_the_one_that_traces_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    built = NetworkBuilder((), lambda: lambda: steps.append("step"))
+    monkeypatch.setattr(compiled_task, "program_of", {"resnet50_infer_b1": built}.__getitem__)
+    task = Tasks("cpu", small).ready(Task("resnet50_infer_b1", False, launcher=RECORDED))
+    assert steps == ["step"] * WARM_UP[False]
+    task.free()
+
+
+def test_a_network_can_wait_in_mid_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    waited: list[str] = []
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(synchronize=lambda: waited.append("")))
+    monkeypatch.setattr(networks, "_in_torchvision", lambda name: name == "deep")
+    models = SimpleNamespace(get_model=lambda *_, **__: torch.nn.Sequential(*(torch.nn.ReLU() for _ in range(9))))
+    real = networks.import_module
+    monkeypatch.setattr(
+        networks, "import_module", lambda name: SimpleNamespace(models=models) if name == "torchvision" else real(name)
+    )
+    monkeypatch.setattr(networks, "_inference", lambda model, given: lambda: model(given))
+    monkeypatch.setattr(networks, "_images", lambda batch, pixels: torch.zeros(batch))
+    network("deep_waits4_infer_b1").build()()
+    assert len(waited) == 4
+    with refused(InputError, "deep_waits4_train_b1"):
+        network("deep_waits4_train_b1")
+
+
+class FakeBoard:
+    """Uses 300 W; its clock falls."""
+
+    def __init__(self) -> None:
+        self.begun_s, self.looks = time.perf_counter(), 0
+
+    def energy_j(self) -> float:
+        return 300.0 * (time.perf_counter() - self.begun_s)
+
+    def clock_mhz(self, clock: int = 1) -> int:
+        self.looks += 1
+        return 2619 if clock == 2 else max(1500, 2000 - self.looks)
+
+
+def test_energy_and_clocks_are_of_the_time_meanwhile() -> None:
+    result, told = metered(cast(NvmlBoard, FakeBoard()), lambda: time.sleep(0.05) or "done")
+    assert result == "done"
+    assert told["power_w"] == pytest.approx(300.0, rel=0.02)
+    assert told["sm_clock_mhz"] == sorted(told["sm_clock_mhz"])
+    assert (told["memory_clock_mhz"], told["seconds"] >= 0.05) == (2619, True)
+    assert metered(None, lambda: 3) == (3, {})
+
+
+def test_without_nvml_there_is_no_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "LIBRARY", "libnowhere.so")
+    assert board_of(SimpleNamespace(uuid="0")) is None
 
 
 def test_figures_of_iterations_by_hand() -> None:
@@ -207,7 +302,7 @@ def launcher(request: pytest.FixtureRequest) -> str:
 
 
 def made(task: Task, model: Any) -> Any:
-    return {"compiled": CompiledTask, "eager": EagerTask}[task.launcher](task, model, "cpu", None)
+    return Tasks("cpu", lambda _: model)._made(task, None)
 
 
 def test_iterations_follow_each_other_on_the_clock_of_this_process(launcher: str) -> None:
@@ -244,7 +339,7 @@ def test_both_launchers_train_alike(tmp_path: Path) -> None:
     torch.manual_seed(5)
     # What the network was traced with.
     torch.randn(2, 3, TRACED_PIXELS, TRACED_PIXELS)
-    eager = EagerTask(Task("small", True, 4, 16, "eager"), model, "cpu", None)
+    eager = EagerTask(lambda: training_step(model, torch.randn(4, 3, 16, 16)), None)
     for task in (compiled, eager):
         assert len(task.repeat(ctypes.c_int(0), 1e9, 3)) == 3
     compiled.save(tmp_path / "trained.pt")
@@ -257,8 +352,8 @@ def test_both_launchers_train_alike(tmp_path: Path) -> None:
 def test_tasks_run_side_by_side(launcher: str) -> None:
     gpu = TorchSharing("cpu", small, 0.3)
     front, behind = Task("small", False, 1, 16, launcher), Task("small", True, 2, 16, launcher)
-    requests, memory_bytes = gpu.alone(front)
-    assert (len(requests) > 3, memory_bytes) == (True, 0)
+    run = gpu.alone(front)
+    assert (len(run.spans) > 3, run.memory_bytes, run.board) == (True, 0, {})
     for found in (gpu.threads(front, behind, 0), gpu.processes(front, behind)):
         assert found.behind[0, 0] < found.front[0, 0]
         assert found.front[0, 0] < found.behind[-1, 1]
@@ -320,7 +415,8 @@ def test_a_task_is_ready_when_it_has_run_a_few_times(monkeypatch: pytest.MonkeyP
     assert asked == [WARM_UP[True], WARM_UP[True], WARM_UP[False]]
 
     # The memory of one launcher's tasks is not there beside the other's.
-    tasks.ready(step._replace(launcher="another"))
+    monkeypatch.setattr(compiled_task, "program_of", lambda _: NetworkBuilder((), lambda: lambda: None))
+    tasks.ready(step._replace(launcher=RECORDED))
     assert tasks.ready(step) is not first
 
 
