@@ -51,6 +51,31 @@ MARKS: Final = (
         f"{UNRESTRAINED}, inside",
     ),
     *(Mark(f"Fig. 9: latency at {goal} ms", Kind.PREDICTED, SLOW_MOTION, UNRESTRAINED) for goal in (90, 95)),
+    Mark("Fig. 9: latency at 75 ms", Kind.PREDICTED, SLOW_MOTION, UNRESTRAINED),
+    Mark(
+        "Fig. 6: latency at a share of *, ms",
+        Kind.PREDICTED,
+        f"{SLOW_MOTION} Which priority training has was chosen by how these fall with sleep, not by how long they are.",
+        "equal priority: 116 to 195 ms without sleep",
+    ),
+    Mark(
+        "Fig. 9: GSLICE's latency at *",
+        Kind.PREDICTED,
+        "GSLICE's step is that of public code, and none of its latencies was used for a constant.",
+        UNRESTRAINED,
+    ),
+    Mark(
+        "Fig. 9: inference at *, GSLICE over GPUColo",
+        Kind.PREDICTED,
+        "GSLICE's step is that of public code, and no throughput was used for a constant.",
+        "the same controller twice: 1.00",
+    ),
+    Mark(
+        "Fig. 9: training at *, GSLICE over GPUColo",
+        Kind.PREDICTED,
+        "GSLICE's step is that of public code, and no throughput was used for a constant.",
+        "the same controller twice: 1.00",
+    ),
     Mark(
         "Fig. 8: inner periods from a late one of the burst to within 2 % (80 ms)",
         Kind.DEFINITIONAL,
