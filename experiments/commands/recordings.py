@@ -35,8 +35,9 @@ def record(
             help="Of kernels, waves, launch, pairs, mixes, sequences (synthetic kernels), model_pairs and traces "
             "(networks of PyTorch), cache (networks with an empty L2), memory (programs with what their kernels read "
             "and write), sharing (inference beside training in slices and on streams), processes (programs that Python "
-            "launches, in slices and on streams), ends (when blocks of libraries' kernels leave their SMs). Default: "
-            "all but these five.",
+            "launches, in slices and on streams), ends (when blocks of libraries' kernels leave their SMs), "
+            "scatters (kernels that add to drawn places, short kernels behind long grids), capped (a client held to "
+            "some SMs). Default: all but these seven.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the kernels and scenarios that are drawn.")] = 0,

@@ -113,8 +113,8 @@ class CupyRecorder:
             "work_regs": self.regs,
         }
         self._streams: dict[tuple[int, int], Any] = {}
-        self._calls: dict[tuple[Spec, bool], Call] = {}
-        """Calls by kernel, and whether it is the second copy."""
+        self._calls: dict[tuple[int, Spec], Call] = {}
+        """Calls by function and kernel."""
         self._turn = self._seed = 0
         self._warm_up()
 
@@ -289,14 +289,22 @@ class CupyRecorder:
 
     def _launch(self, spec: Spec, stream: Any, first: int, copy: bool = False) -> None:
         """Launch a kernel whose blocks report from the ``first`` place on."""
-        ready = self._calls.get((spec, copy))
-        if ready is None:
-            given = [self._buffer.data.ptr, LINES, self._sink.data.ptr, 0, 0, spec.iters | spec.fma << 32, spec.load]
-            ready = self._calls[spec, copy] = call(self._work[copy], spec.grid, spec.block, spec.smem, given, one=True)
+        key = self._function(spec, stream, copy), spec
+        if key not in self._calls:
+            self._calls[key] = call(key[0], spec.grid, spec.block, spec.smem, self._given(spec), one=True)
+        ready = self._calls[key]
         self._seed += 1
         ready.words[SEED] = self._seed
         ready.words[BLOCKS] = int(self._blocks.data.ptr) + 8 * BLOCK_WORDS * first
         self._driver(ready, stream.ptr)
+
+    def _function(self, spec: Spec, stream: Any, copy: bool) -> int:
+        """The driver's handle of the function of a kernel in a stream."""
+        return self._work[copy]
+
+    def _given(self, spec: Spec) -> list[int]:
+        """The words of 8 bytes that a kernel is told."""
+        return [self._buffer.data.ptr, LINES, self._sink.data.ptr, 0, 0, spec.iters | spec.fma << 32, spec.load]
 
     def _driver(self, ready: Call, stream: int) -> None:
         self._cp.cuda.driver.launchKernel(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.record.capped import CAPPED, CupyCapped, capped_rows
 from gpusched_env.experiments.record.ends import ENDS, CupySmWatcher, ends_rows
 from gpusched_env.experiments.record.gpu import CupyRecorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, model_pairs
@@ -15,6 +16,7 @@ from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen,
 from gpusched_env.experiments.record.processes import PAIRS, PROCESSES, processes_rows
 from gpusched_env.experiments.record.processes import QUICK as QUICK_PAIRS
 from gpusched_env.experiments.record.rows import CACHE, SUFFIX, Rows, cache_rows, read_lines
+from gpusched_env.experiments.record.scatters import SCATTERS, CupyScatters, scatters_rows
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.sharing import QUICK as QUICK_SHARING
 from gpusched_env.experiments.record.sharing import SHARING, TRAININGS, sharing
@@ -52,7 +54,7 @@ class RecordingPlan:
     resume: bool = False
 
     def __post_init__(self) -> None:
-        known = (*SETS, CACHE, ENDS, MEMORY, SHARING, PROCESSES)
+        known = (*SETS, CACHE, ENDS, MEMORY, SHARING, PROCESSES, SCATTERS, CAPPED)
         for name in self.sets:
             if name not in known:
                 raise InputError(f"nothing called {name!r} can be recorded; {did_you_mean(name, known)}")
@@ -68,6 +70,8 @@ def record(
     networks: Callable[[], TorchGpu] = TorchGpu,
     shared: Callable[[], TorchSharing] = TorchSharing,
     watcher: Callable[[], CupySmWatcher] = CupySmWatcher,
+    scatterer: Callable[[], CupyScatters] = CupyScatters,
+    holder: Callable[[], CupyCapped] = CupyCapped,
 ) -> None:
     """Record what a plan says.
 
@@ -78,6 +82,8 @@ def record(
         networks: makes what has the networks.
         shared: makes what tasks share.
         watcher: makes what sees SMs become free.
+        scatterer: makes what runs kernels that add to drawn places.
+        holder: makes what holds a client to some of the SMs.
 
     Raises:
         InputError: something that is needed is missing, or a file is in the way.
@@ -94,10 +100,16 @@ def record(
         _synthetic(plan, told, gpu())
     if SHARING in plan.sets or PROCESSES in plan.sets:
         _shared(plan, told, shared())
-    if ENDS in plan.sets:
-        watching = watcher()
-        rows = Rows(plan.folder, ENDS, watching.head, resume=plan.resume)
-        _write(rows, ends_rows(watching, list(rows.rows)), told)
+    made_by: dict[str, tuple[Callable[[], Any], Callable[..., Iterator[dict[str, Any]]]]] = {
+        ENDS: (watcher, ends_rows),
+        SCATTERS: (scatterer, scatters_rows),
+        CAPPED: (holder, capped_rows),
+    }
+    for name in (name for name in made_by if name in plan.sets):
+        make, rows_of = made_by[name]
+        runner = make()
+        rows = Rows(plan.folder, name, runner.head, resume=plan.resume)
+        _write(rows, rows_of(runner, list(rows.rows)), told)
     if not names and not programs:
         return
     made = networks()

@@ -138,7 +138,8 @@ def _both(found: SharedRows) -> dict[str, Any]:
 def behind_within(found: SharedRows) -> Spans:
     """The iterations behind that began and ended while there were some in front."""
     start_s, end_s = found.front[0, 0], found.front[-1, 1]
-    return found.behind[(found.behind[:, 0] >= start_s) & (found.behind[:, 1] <= end_s)]
+    within: Spans = found.behind[(found.behind[:, 0] >= start_s) & (found.behind[:, 1] <= end_s)]
+    return within
 
 
 def figures(spans: Spans) -> dict[str, float | int | None]:
