@@ -19,7 +19,7 @@ MARKS: Final = (
     Mark("ACS-SW, mean of dynamic networks", Kind.VACUOUS, NEAR_ONE, f"{ONE_STREAM}, inside"),
     Mark("ACS-SW, mean of static networks", Kind.VACUOUS, NEAR_ONE, f"{ONE_STREAM}, inside"),
     Mark(
-        "ACS-HW, mean of *",
+        "ACS-HW, mean of * networks",
         Kind.PREDICTED,
         "Programs are recorded ones of the class, and no speed-up was used for any constant.",
         ONE_STREAM,
