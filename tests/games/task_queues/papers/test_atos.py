@@ -27,7 +27,7 @@ def made_up() -> Paper:
 
 def test_what_is_judged(made_up: Paper) -> None:
     held = {check.what: check.holds for check in made_up.checks()}
-    assert len(held) == 22
+    assert len(held) == 42
     assert held[atos.RATIO.format("social")]
     assert not held[atos.RATIO.format("road")]
     assert held["hubs, warps over blocks: time"]
@@ -41,8 +41,8 @@ def test_the_page_begins_with_what_came_out(made_up: Paper) -> None:
     assert lines[0] == "# Atos"
     bold = next(line for line in lines if line.startswith("**"))
     assert bold.startswith(f"**{made_up.tally()}; ")
-    assert made_up.tally().endswith(" of 18 predictions come out")
-    assert any(line.startswith("Did not: searches, discrete over persistent time: road (0.8)") for line in lines)
+    assert made_up.tally().endswith(" of 41 predictions come out")
+    assert any(line.startswith("Did not: searches, discrete over persistent time: road (0.9)") for line in lines)
 
 
 def test_neighbours_that_a_block_colours_at_once() -> None:
