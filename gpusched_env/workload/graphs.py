@@ -67,6 +67,14 @@ def simple_graph(vertices: int, ends: Counts, others: Counts) -> Graph:
     return Graph(np.concatenate([[0], np.cumsum(np.bincount(origin, minlength=vertices))]), neighbour)
 
 
+def directed_graph(vertices: int, ends: Counts, others: Counts) -> Graph:
+    """The graph of links from ``ends[i]`` to ``others[i]``, without loops and duplicates: rows have the links of each."""
+    keep = ends != others
+    codes = np.sort(ends[keep] * vertices + others[keep])
+    origin, neighbour = np.divmod(codes[np.diff(codes, prepend=-1) != 0], vertices)
+    return Graph(np.concatenate([[0], np.cumsum(np.bincount(origin, minlength=vertices))]), neighbour)
+
+
 def kronecker(scale: int = 16, edge_factor: int = 48, *, seed: int) -> Graph:
     """The generator of the Graph500 benchmark: 2**scale vertices, edge_factor × 2**scale drawn edges, relabelled.
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.task_queues.applications import BFS, COLOURING, PAGERANK, UNREACHED, Data
 from gpusched_env.games.task_queues.hardware.links import NVLINK, LinkTimes, TaskLink
-from gpusched_env.games.task_queues.hardware.machine import V100, TaskMachine
+from gpusched_env.games.task_queues.hardware.machine import V100, StepPrices, TaskMachine
 from gpusched_env.workload.graphs import Graph
 
 Strategy = Literal["persistent", "discrete", "bulk-synchronous"]
@@ -246,6 +246,10 @@ class TaskProblem:
         if form.polls is not None:
             return form.polls
         return self.polls if form.strategy == "persistent" else EMPTY_COPIES
+
+    def prices(self, form: Form) -> StepPrices:
+        """What the workers of a form pay."""
+        return self.machine.prices(form.worker)
 
     def shape(self, form: Form) -> WorkerShape:
         """The workers of a form."""

@@ -40,7 +40,7 @@ from gpusched_env.games.task_queues.devices.parts import (
     deal_to_block,
     deal_to_warp,
 )
-from gpusched_env.games.task_queues.hardware.machine import readable, served, slots_of
+from gpusched_env.games.task_queues.hardware.machine import StepPrices, crowded, readable, served, slots_of
 from gpusched_env.games.task_queues.problem import Form, TaskProblem
 from gpusched_env.scheduling.guards import one_thread_at_a_time
 
@@ -149,7 +149,7 @@ class ReferenceTaskDevice(LinkedForms):
 
     def _persistent(self, worker: TaskWorker, at_ps: int) -> Life:
         """Grab, process, push, poll."""
-        polls, poll_ps = self.problem.polls_of(self.form), self._poll_ps()
+        polls, poll_ps = self.problem.polls_of(self.form), self._prices.poll_ps
         yield at_ps, WORK
         yield self._grab(worker, self.now_ps), LOOK
         while self._next_form is None:
@@ -160,7 +160,7 @@ class ReferenceTaskDevice(LinkedForms):
                 if worker.index == worker.limit:
                     yield self._grab(worker, ready_ps), LOOK
                 else:
-                    yield ready_ps + self.machine.refresh_ps, LOOK
+                    yield ready_ps + self._prices.refresh_ps, LOOK
                 continue
             if self._sums["voted"] == self.problem.gpus * self.shape.grid and not self._sums["flying"]:
                 break
@@ -175,8 +175,9 @@ class ReferenceTaskDevice(LinkedForms):
         self._live -= 1
         self._maybe_over()
 
-    def _poll_ps(self) -> int:
-        return self.machine.poll_ps if self.form.worker == "block" else self.machine.warp_poll_ps
+    @property
+    def _prices(self) -> StepPrices:
+        return self.problem.prices(self.form)
 
     def _grab(self, worker: TaskWorker, ready_ps: int) -> int:
         """Take the next segment, whether it is written or not; when the worker has it."""
@@ -185,7 +186,7 @@ class ReferenceTaskDevice(LinkedForms):
         worker.index, worker.limit = queue.start, queue.start + self.form.fetch
         queue.start += self.form.fetch
         self._note(Event.GRAB, worker.number, worker.index)
-        return queue.start_free_ps + self.machine.grab_ps
+        return queue.start_free_ps + self._prices.grab_ps
 
     def _idle(self, worker: TaskWorker, idle: bool) -> None:
         if worker.idle != idle:
@@ -237,12 +238,15 @@ class ReferenceTaskDevice(LinkedForms):
         return ready_ps
 
     def _round_end(self, worker: TaskWorker, part: Round, ready_ps: int) -> int:
-        machine, host = self.machine, self._hosts[worker.gpu]
-        opening_ps = machine.load_ps if self.form.worker == "block" else machine.vertex_ps
+        host = self._hosts[worker.gpu]
         self._sums["edges"] += part.edges
         self._sums["rounds"] += 1
         self._move(host, part.edges)
-        return max(ready_ps + self.problem.slot_ps + part.opens * opening_ps, host.memory_free_ps)
+        lone_ps = self.problem.slot_ps + part.opens * self._prices.opening_ps
+        return max(ready_ps + self._crowded(worker, lone_ps), host.memory_free_ps)
+
+    def _crowded(self, worker: TaskWorker, lone_ps: int) -> int:
+        return crowded(lone_ps, self._prices.crowding, worker.number, self.now_ps)
 
     def _colour(self, task: int, looked: int, found: list[int]) -> None:
         data, vertex = self.data, vertex_of(task)
@@ -298,8 +302,8 @@ class ReferenceTaskDevice(LinkedForms):
         # Answers of other GPUs come before the push.
         done_ps = max(done_ps, *(message.answered_ps for message in messages)) if messages else done_ps
         if written:
-            push_ps = self.machine.push_ps if self.form.worker == "block" else self.machine.warp_push_ps
-            done_ps += push_ps + slots_of(written) * self.machine.write_ps
+            lone_ps = self._prices.push_ps + slots_of(written) * self.machine.write_ps
+            done_ps += self._crowded(worker, lone_ps)
         if done_ps > now_ps:
             yield done_ps, WORK
         ready_ps = self.now_ps

@@ -36,7 +36,7 @@ GRAPHS: Final[dict[str, Callable[[], Graph]]] = {
     WHOLE[ROAD]: lambda: road(25_000_000, seed=0),
     WHOLE[HOLLYWOOD]: lambda: citation(1_139_905, 100.0, 1.1, seed=0),
     WHOLE[SOCIAL]: lambda: kronecker(22, 8, seed=0),
-    WHOLE[WEB]: lambda: web(7_414_866, seed=0),
+    WHOLE[WEB]: lambda: web(7_414_866, seed=0, directed=True),
     SMALL_ROAD: lambda: road(93_544, seed=0),
     SMALL_SOCIAL: lambda: kronecker(14, 16, seed=0),
     SMALL_MESH: lambda: mesh(40),
