@@ -19,7 +19,7 @@ _BITS: Final = 4
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected graph without loops or multiple edges, as compressed rows: each edge in both directions."""
+    """A graph without loops or multiple edges, as compressed rows: an undirected one has each edge in both directions."""
 
     first: Counts
     """Where the neighbours of each vertex start, (vertices + 1,)."""
@@ -68,7 +68,7 @@ def simple_graph(vertices: int, ends: Counts, others: Counts) -> Graph:
 
 
 def directed_graph(vertices: int, ends: Counts, others: Counts) -> Graph:
-    """The graph of links from ``ends[i]`` to ``others[i]``, without loops and duplicates: rows have the links of each."""
+    """The graph of links from ``ends[i]`` to ``others[i]``, without loops and duplicates; rows: the links of each."""
     keep = ends != others
     codes = np.sort(ends[keep] * vertices + others[keep])
     origin, neighbour = np.divmod(codes[np.diff(codes, prepend=-1) != 0], vertices)

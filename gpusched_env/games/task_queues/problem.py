@@ -130,6 +130,8 @@ Application = Literal["bfs", "pagerank", "colouring"]
 KINDS: Final[dict[str, int]] = {"bfs": BFS, "pagerank": PAGERANK, "colouring": COLOURING}
 BLOCK_WARPS: Final[dict[str, int]] = {"bfs": 20, "pagerank": 18, "colouring": 16}
 """Warps of a persistent block worker: grids of the authors' logs have 640, 576 and 512 threads a block."""
+SEVERAL_WARPS: Final = 16
+"""Warps of a persistent block worker in the programs for several GPUs: 512 threads a block."""
 PLACES: Final[dict[str, int]] = {"bfs": 2, "pagerank": 32, "colouring": 128}
 """Places of the queue a vertex, as in the papers (BFS: 1.5 to 2)."""
 EMPTY_COPIES: Final = 10
@@ -257,7 +259,8 @@ class TaskProblem:
         if form.strategy == "persistent":
             blocks = form.worker == "block"
             workers = sms * (machine.persistent_blocks_per_sm if blocks else machine.persistent_warps_per_sm)
-            return WorkerShape(workers, form.grid or workers, BLOCK_WARPS[self.application] if blocks else 1)
+            block_warps = BLOCK_WARPS[self.application] if self.gpus == 1 else SEVERAL_WARPS
+            return WorkerShape(workers, form.grid or workers, block_warps if blocks else 1)
         warps = machine.discrete_block_warps if form.worker == "block" else 1
         workers = max(1, sms * machine.discrete_warps_per_sm // warps)
         return WorkerShape(workers, workers, warps)

@@ -48,12 +48,12 @@ def test_the_page_begins_with_what_came_out(made_up: Paper) -> None:
 def test_neighbours_that_a_block_colours_at_once() -> None:
     """Blocks of 32 colour vertices that are neighbours at one time, and most of them again; warps do so one by one."""
     found = OnGraph("small mesh", "colouring", (BLOCK, WARP)).run("compiled")
-    assert found.of(BLOCK).overwork > 8.0
-    assert found.of(WARP).overwork < found.of(BLOCK).overwork / 4.0
+    assert found.of(BLOCK).overwork > 4.0
+    assert found.of(WARP).overwork < found.of(BLOCK).overwork / 2.0
 
 
 def test_long_ways_are_for_persistent_workers() -> None:
     """The paper's crossing: 4.2 on a road network."""
     found = OnGraph("small road", "bfs", (BLOCK, DISCRETE)).run("compiled")
     assert found.of(DISCRETE).ms > 2.5 * found.of(BLOCK).ms
-    assert found.of(DISCRETE).overwork == 1.0
+    assert found.of(DISCRETE).overwork < 1.05

@@ -78,6 +78,7 @@ PRICES: Final = {
     "slot": ("slot_ps",),
     "push": ("push_ps", "warp_push_ps"),
     "load": ("load_ps", "vertex_ps", "grab_ps"),
+    "crowding": ("crowding",),
     "host": ("host_launch_ps", "launch_ps", "copy_ps", "sync_ps"),
 }
 RATIO = "searches, discrete over persistent time: {}"
@@ -147,7 +148,8 @@ class OnGraph:
 
     def run(self, device: str) -> Runs:
         made = graph(self.graph)
-        prices = {name: round(getattr(V100, name) * self.scaled[1]) for name in PRICES.get(self.scaled[0], ())}
+        prices = {name: getattr(V100, name) for name in PRICES.get(self.scaled[0], ())}
+        prices = {name: type(price)(price * self.scaled[1]) for name, price in prices.items()}
         problem = problem_on(self.graph, self.application, machine=replace(V100, **prices))
         runs = tuple(self._run(problem, form, device) for form in self.forms)
         return Runs(len(made.degree), len(made.neighbour), int(made.degree.max()), runs)
@@ -376,7 +378,7 @@ def _constants() -> Table:
         "push_ps": "four trips to L2, a fence, and an estimate of a sum",
         "warp_push_ps": "four trips to L2, and a fence",
         "write_ps": "32 lanes one after another, an estimate",
-        "poll_ps": "one row: road_usa, 41.0 ms with 7,000 polls",
+        "poll_ps": "three trips to L2, and an estimate of a least of flags",
         "warp_poll_ps": "its sleep of 600 ns, three trips to L2",
         "refresh_ps": "L2 latency",
         "host_launch_ps": "measured on an H100",
@@ -389,4 +391,4 @@ def _constants() -> Table:
         for name, said in sources.items()
     ]
     columns = "constant = {what} | ns = {ns:,.4g} | source = {source}"
-    return table_of("Time constants", rows, columns)
+    return table_of(f"Time constants of lone workers; of blocks times {V100.crowding:g} in the mean", rows, columns)
