@@ -19,7 +19,7 @@ _BITS: Final = 4
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A graph without loops or multiple edges, as compressed rows: an undirected one has each edge in both directions."""
+    """A graph without loops or multiple edges, as compressed rows. Undirected: each edge is in both directions."""
 
     first: Counts
     """Where the neighbours of each vertex start, (vertices + 1,)."""

@@ -160,7 +160,7 @@ class ReferenceTaskDevice(LinkedForms):
                 if worker.index == worker.limit:
                     yield self._grab(worker, ready_ps), LOOK
                 else:
-                    yield ready_ps + self._prices.refresh_ps, LOOK
+                    yield ready_ps + self.machine.refresh_ps, LOOK
                 continue
             if self._sums["voted"] == self.problem.gpus * self.shape.grid and not self._sums["flying"]:
                 break
@@ -186,7 +186,7 @@ class ReferenceTaskDevice(LinkedForms):
         worker.index, worker.limit = queue.start, queue.start + self.form.fetch
         queue.start += self.form.fetch
         self._note(Event.GRAB, worker.number, worker.index)
-        return queue.start_free_ps + self._prices.grab_ps
+        return queue.start_free_ps + self.machine.grab_ps
 
     def _idle(self, worker: TaskWorker, idle: bool) -> None:
         if worker.idle != idle:
@@ -232,7 +232,7 @@ class ReferenceTaskDevice(LinkedForms):
                 self._edges(worker, part, tasks, held, found, away)
             ready_ps = self.now_ps
             if found[0] or found[1] or away:
-                ready_ps = yield from self._push(worker, found, away)
+                ready_ps = yield from self._push(worker, part, found, away)
         worker.index += count
         self._sums["worked_ps"] = self.now_ps
         return ready_ps
@@ -243,10 +243,10 @@ class ReferenceTaskDevice(LinkedForms):
         self._sums["rounds"] += 1
         self._move(host, part.edges)
         lone_ps = self.problem.slot_ps + part.opens * self._prices.opening_ps
-        return max(ready_ps + self._crowded(worker, lone_ps), host.memory_free_ps)
+        return max(ready_ps + self._crowded(worker, part, lone_ps), host.memory_free_ps)
 
-    def _crowded(self, worker: TaskWorker, lone_ps: int) -> int:
-        return crowded(lone_ps, self._prices.crowding, worker.number, self.now_ps)
+    def _crowded(self, worker: TaskWorker, part: Round, lone_ps: int) -> int:
+        return crowded(lone_ps, self._prices.crowding, part.edges, self.shape.warps, worker.number, self.now_ps)
 
     def _colour(self, task: int, looked: int, found: list[int]) -> None:
         data, vertex = self.data, vertex_of(task)
@@ -281,7 +281,7 @@ class ReferenceTaskDevice(LinkedForms):
                     found[1 - worker.queue if waits else worker.queue].append(task)
 
     def _push(
-        self, worker: TaskWorker, found: tuple[list[int], list[int]], away: dict[int, list[Sent]]
+        self, worker: TaskWorker, part: Round, found: tuple[list[int], list[int]], away: dict[int, list[Sent]]
     ) -> Generator[tuple[int, int], None, int]:
         """Reserve, write, publish, and send to other GPUs; gives when the worker can go on."""
         atomic_ps, now_ps = self.machine.atomic_ps, self.now_ps
@@ -303,7 +303,7 @@ class ReferenceTaskDevice(LinkedForms):
         done_ps = max(done_ps, *(message.answered_ps for message in messages)) if messages else done_ps
         if written:
             lone_ps = self._prices.push_ps + slots_of(written) * self.machine.write_ps
-            done_ps += self._crowded(worker, lone_ps)
+            done_ps += self._crowded(worker, part, lone_ps)
         if done_ps > now_ps:
             yield done_ps, WORK
         ready_ps = self.now_ps

@@ -89,17 +89,22 @@ def polled_at(since_ps: int, poll_ps: int, now_ps: int) -> int:
 
 
 @law
-def crowded(price_ps: int, crowding: float, worker: int, now_ps: int) -> int:
-    """How long something takes of which a lone worker's time is known: what that waits besides is drawn evenly.
+def crowded(price_ps: int, crowding: float, edges: int, warps: int, worker: int, now_ps: int) -> int:
+    """How long a round or push takes of which a lone warp's time is known: what is waited besides is drawn evenly.
+
+    A worker waits for the slowest of its warps that have a slot, the longer the more these are.
 
     Args:
-        price_ps: the time of a lone worker.
-        crowding: the mean time over that, at least 1.
+        price_ps: the time of a lone warp.
+        crowding: the mean time over that, at least 1, if all warps have a slot.
+        edges: of the round.
+        warps: of the worker.
         worker: number of the worker.
         now_ps: the present; it and the worker's number decide what is drawn.
     """
     drawn = (now_ps % 2_147_483_647 + 7919 * worker + 1) * 48_271 % 2_147_483_647 * 48_271 % 2_147_483_647
-    return price_ps + math.floor(price_ps * (crowding - 1.0) * drawn / 1_073_741_823.5)
+    mean = (crowding - 1.0) * ((edges + SLOT_EDGES - 1) // SLOT_EDGES) / warps
+    return price_ps + math.floor(price_ps * mean * drawn / 1_073_741_823.5)
 
 
 STATE_BYTES: Final = 4
@@ -115,15 +120,14 @@ class StepPrices(NamedTuple):
     """Before the first slot of a step, or of a warp's vertex."""
     push_ps: int
     poll_ps: int
-    grab_ps: int
-    refresh_ps: int
     crowding: float
-    """The mean time of a round or push over that of a lone worker (:func:`crowded`)."""
+    """The mean time of a round or push over that of a lone warp (:func:`crowded`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMachine:
-    """Times of lone workers in picoseconds. What is of a worker differs between *blocks* and *warps*."""
+    """Times in picoseconds, of rounds and pushes those of lone warps. What is of a worker differs between *blocks* and
+    *warps*."""
 
     gpu: GpuSpec
     persistent_blocks_per_sm: int
@@ -152,8 +156,8 @@ class TaskMachine:
     refresh_ps: int
     """A worker whose segment is not at its end reads the queue's end again."""
     crowding: float = 1.0
-    """What each time of a block is multiplied by in the mean, at least 1: barrier after barrier it waits for the
-    slowest of its warps."""
+    """What a block's round or push takes in the mean, over that of a lone warp, if all of its warps have a slot:
+    barrier after barrier it waits for the slowest of them."""
     host_launch_ps: int
     """Time of the host for a launch."""
     launch_ps: int
@@ -177,11 +181,10 @@ class TaskMachine:
         return self.host_launch_ps + self.launch_ps
 
     def prices(self, worker: str) -> StepPrices:
-        """Of a ``block`` or a ``warp``; what is not drawn has its mean."""
+        """Of a ``block`` or a ``warp``."""
         if worker == "warp":
-            return StepPrices(self.vertex_ps, self.warp_push_ps, self.warp_poll_ps, self.grab_ps, self.refresh_ps, 1.0)
-        means = (round(self.crowding * price) for price in (self.poll_ps, self.grab_ps, self.refresh_ps))
-        return StepPrices(self.load_ps, self.push_ps, *means, self.crowding)
+            return StepPrices(self.vertex_ps, self.warp_push_ps, self.warp_poll_ps, 1.0)
+        return StepPrices(self.load_ps, self.push_ps, self.poll_ps, self.crowding)
 
     def ps_per_edge(self, vertices: int) -> float:
         """What an edge costs the memory of the GPU: a neighbour's index, and an access to its state, for which L2
@@ -207,7 +210,7 @@ V100: Final = TaskMachine(
     poll_ps=528_000,
     warp_poll_ps=980_000,
     refresh_ps=126_000,
-    crowding=3.65,
+    crowding=3.5,
     host_launch_ps=5_000_000,
     launch_ps=3_500_000,
     copy_ps=1_000_000,
@@ -228,6 +231,6 @@ V100: Final = TaskMachine(
 * ``poll``: three trips, to the end, the votes and the flags of all blocks, and 150 ns for the least of these, as for
   the prefix sum. A warp sleeps for 600 ns and makes three trips.
 * ``crowding``: fitted, so that the persistent search of hollywood-2009 takes 6.13 ms. The released program has four
-  barriers a slot, six before the first and five a poll, and 16 to 20 warps that meet at each.
+  barriers a slot and six before the first, at which 16 to 20 warps meet; those without a slot are there at once.
 * ``host_launch``: as measured for a launch call on an H100. ``launch``, ``copy``, ``sync``: as in ``v100-sxm.yaml``.
 """

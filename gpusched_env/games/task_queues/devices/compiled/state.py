@@ -79,11 +79,26 @@ or 0; ``value``); and messages, those that go over a link together (``kept``: ho
 COUNTERS: Final = np.dtype(QUEUE.descr + _whole("start_free_ps", "alloc_free_ps", "written_free_ps", "new"))
 """The counters of a queue; ``new``: tasks that the present round has put at its back."""
 WORKER: Final = np.dtype(
-    _whole("next", "gpu", "queue", "index", "limit", "count", "edges", "rounds", "round", "task", "slot", "since_ps")
+    _whole(
+        "next",
+        "gpu",
+        "queue",
+        "index",
+        "limit",
+        "count",
+        "edges",
+        "rounds",
+        "round",
+        "task",
+        "slot",
+        "crowd",
+        "since_ps",
+    )
     + _whole("fruitless", "threshold", "kernel", "first_0", "new_0", "first_1", "new_1", "improved")
 )
-"""``task``, ``slot``: of a warp's round; ``since_ps``: its last look that counts; ``first_*``, ``new_*``: what it is
-writing to each queue; ``improved``: tasks of its present push that have improved something on other GPUs."""
+"""``task``, ``slot``: of a warp's round; ``crowd``: edges of the round; ``since_ps``: its last look that counts;
+``first_*``, ``new_*``: what it is writing to each queue; ``improved``: tasks of its present push that have improved
+something on other GPUs."""
 KERNEL: Final = np.dtype(_whole("queue", "next", "limit", "threshold", "arrives_ps", "running"))
 
 

@@ -187,7 +187,8 @@ def begin_round(state, number, ready_ps):
             state.held[number, worker.task] = inspect_neighbours(state.data, task)
     host.memory_free_ps = served(host.memory_free_ps, core.now_ps, moved_ps(edges, host.ps_per_edge))
     lone_ps = rules.slot_ps + rules.opening_ps * opens
-    end_ps = ready_ps + crowded(lone_ps, rules.crowding, number, core.now_ps)
+    worker.crowd = edges
+    end_ps = ready_ps + crowded(lone_ps, rules.crowding, edges, rules.warps, number, core.now_ps)
     worker.next = ROUND
     set_due(state, number, max(end_ps, host.memory_free_ps), WORK)
 
@@ -351,7 +352,7 @@ def _reserve(state, number):
         tasks += collected
     if tasks > 0:
         lone_ps = rules.push_ps + slots_of(tasks) * rules.write_ps
-        through_ps += crowded(lone_ps, rules.crowding, number, core.now_ps)
+        through_ps += crowded(lone_ps, rules.crowding, worker.crowd, rules.warps, number, core.now_ps)
     if through_ps > core.now_ps:
         worker.next = WRITING
         set_due(state, number, through_ps, WORK)

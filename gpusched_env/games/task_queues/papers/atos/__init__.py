@@ -391,4 +391,8 @@ def _constants() -> Table:
         for name, said in sources.items()
     ]
     columns = "constant = {what} | ns = {ns:,.4g} | source = {source}"
-    return table_of(f"Time constants of lone workers; of blocks times {V100.crowding:g} in the mean", rows, columns)
+    return table_of(
+        f"Time constants of lone warps; rounds and pushes of full blocks times {V100.crowding:g} in the mean",
+        rows,
+        columns,
+    )
