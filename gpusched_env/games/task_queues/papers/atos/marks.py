@@ -7,8 +7,9 @@ from typing import Final
 from gpusched_env.experiments.lib.criteria import Kind, Mark
 
 BY_CLASS: Final = (
-    "Graphs are drawn by class. Prices of steps come from latencies, those of blocks times one factor, of which "
-    "hollywood's persistent time alone was used."
+    "Graphs are drawn by class. Prices of steps come from latencies, those of blocks times one factor, for which "
+    "hollywood's persistent time alone was used. That it grows with the warps that have a slot was decided when road "
+    "and web had been seen with one factor for all."
 )
 NOT_RUN: Final = "Not run: the graph is too large. It counts as off."
 MARKS: Final = (
