@@ -19,7 +19,7 @@ _BITS: Final = 4
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected graph without loops or multiple edges, as compressed rows: each edge in both directions."""
+    """A graph without loops or multiple edges, as compressed rows. Undirected: each edge is in both directions."""
 
     first: Counts
     """Where the neighbours of each vertex start, (vertices + 1,)."""
@@ -64,6 +64,14 @@ def simple_graph(vertices: int, ends: Counts, others: Counts) -> Graph:
     codes = np.sort(np.minimum(ends, others) * vertices + np.maximum(ends, others))
     low, high = np.divmod(codes[np.diff(codes, prepend=-1) != 0], vertices)
     origin, neighbour = np.divmod(np.sort(np.concatenate([low * vertices + high, high * vertices + low])), vertices)
+    return Graph(np.concatenate([[0], np.cumsum(np.bincount(origin, minlength=vertices))]), neighbour)
+
+
+def directed_graph(vertices: int, ends: Counts, others: Counts) -> Graph:
+    """The graph of links from ``ends[i]`` to ``others[i]``, without loops and duplicates; rows: the links of each."""
+    keep = ends != others
+    codes = np.sort(ends[keep] * vertices + others[keep])
+    origin, neighbour = np.divmod(codes[np.diff(codes, prepend=-1) != 0], vertices)
     return Graph(np.concatenate([[0], np.cumsum(np.bincount(origin, minlength=vertices))]), neighbour)
 
 

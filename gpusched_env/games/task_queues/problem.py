@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.task_queues.applications import BFS, COLOURING, PAGERANK, UNREACHED, Data
 from gpusched_env.games.task_queues.hardware.links import NVLINK, LinkTimes, TaskLink
-from gpusched_env.games.task_queues.hardware.machine import V100, TaskMachine
+from gpusched_env.games.task_queues.hardware.machine import V100, StepPrices, TaskMachine
 from gpusched_env.workload.graphs import Graph
 
 Strategy = Literal["persistent", "discrete", "bulk-synchronous"]
@@ -130,6 +130,8 @@ Application = Literal["bfs", "pagerank", "colouring"]
 KINDS: Final[dict[str, int]] = {"bfs": BFS, "pagerank": PAGERANK, "colouring": COLOURING}
 BLOCK_WARPS: Final[dict[str, int]] = {"bfs": 20, "pagerank": 18, "colouring": 16}
 """Warps of a persistent block worker: grids of the authors' logs have 640, 576 and 512 threads a block."""
+SEVERAL_WARPS: Final = 16
+"""Warps of a persistent block worker in the programs for several GPUs: 512 threads a block."""
 PLACES: Final[dict[str, int]] = {"bfs": 2, "pagerank": 32, "colouring": 128}
 """Places of the queue a vertex, as in the papers (BFS: 1.5 to 2)."""
 EMPTY_COPIES: Final = 10
@@ -247,13 +249,18 @@ class TaskProblem:
             return form.polls
         return self.polls if form.strategy == "persistent" else EMPTY_COPIES
 
+    def prices(self, form: Form) -> StepPrices:
+        """What the workers of a form pay."""
+        return self.machine.prices(form.worker)
+
     def shape(self, form: Form) -> WorkerShape:
         """The workers of a form."""
         machine, sms = self.machine, self.machine.gpu.sms
         if form.strategy == "persistent":
             blocks = form.worker == "block"
             workers = sms * (machine.persistent_blocks_per_sm if blocks else machine.persistent_warps_per_sm)
-            return WorkerShape(workers, form.grid or workers, BLOCK_WARPS[self.application] if blocks else 1)
+            block_warps = BLOCK_WARPS[self.application] if self.gpus == 1 else SEVERAL_WARPS
+            return WorkerShape(workers, form.grid or workers, block_warps if blocks else 1)
         warps = machine.discrete_block_warps if form.worker == "block" else 1
         workers = max(1, sms * machine.discrete_warps_per_sm // warps)
         return WorkerShape(workers, workers, warps)

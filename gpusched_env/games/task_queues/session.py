@@ -55,27 +55,22 @@ def fault_of(problem: TaskProblem, data: Data) -> str:
 
 MANY: Final = 1 << 24
 """Polls after which no run is too early."""
-MORE: Final = 1.01
-"""Factor on the polls where a run is still too early."""
+MORE: Final = {"persistent": 1.01, "discrete": 1.5}
+"""Factor on the polls, or empty copies, where a run is still too early."""
 
 
 def run_tuned(problem: TaskProblem, form: Form, device: TaskDevice) -> Form:
     """Run a problem on ``device`` with as few polls as will do; gives the form with their number.
 
     How often a worker polls in vain before the last task is done is seen in a run with :data:`MANY`: the last of them
-    to vote has the fewest. Forms without votes run as they are.
+    to vote has the fewest. A host of a discrete form begins with the papers' number of empty copies.
     """
-    if form.strategy != "persistent":
-        device.begin(problem, form)
+    polls = problem.polls_of(form)
+    if form.strategy == "persistent":
+        device.begin(replace(problem, log=0), replace(form, polls=MANY))
         device.advance()
-        return form
-    machine = problem.machine
-    patient = replace(form, polls=MANY)
-    device.begin(replace(problem, log=0), patient)
-    device.advance()
-    poll_ps = machine.poll_ps if form.worker == "block" else machine.warp_poll_ps
-    idle_ps = device.time_ps - machine.sync_ps - int(device.totals["worked_ps"])
-    polls = max(1, MANY - idle_ps // poll_ps + 2)
+        idle_ps = device.time_ps - problem.machine.sync_ps - int(device.totals["worked_ps"])
+        polls = max(1, MANY - idle_ps // problem.prices(form).poll_ps + 2)
     while True:
         tuned = replace(form, polls=polls)
         device.begin(problem, tuned)
@@ -84,7 +79,7 @@ def run_tuned(problem: TaskProblem, form: Form, device: TaskDevice) -> Form:
         except DeadlockError as error:
             if "too early" not in str(error):
                 raise
-            polls = max(polls + 1, int(polls * MORE))
+            polls = max(polls + 1, int(polls * MORE[form.strategy]))
         else:
             return tuned
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.task_queues.problem import Application, TaskProblem
-from gpusched_env.workload.graphs import Graph, citation, kronecker, simple_graph
+from gpusched_env.workload.graphs import Graph, citation, directed_graph, kronecker, simple_graph
 
 RANK_POWER: Final = 1.0 - 1.0 / 1.1
 """Links to the page of rank k are as many as k to the power of this less 1, if degrees have an exponent of 2.1."""
@@ -52,21 +52,25 @@ def mesh(side: int = 108) -> Graph:
     return simple_graph(side**3, ends, others)
 
 
-def web(vertices: int = 7_414_866, mean_degree: float = 26.0, span: int = 32, *, seed: int) -> Graph:
+def web(
+    vertices: int = 7_414_866, mean_degree: float = 26.0, span: int = 32, *, seed: int, directed: bool = False
+) -> Graph:
     """A graph like a crawl of the web: sites of neighbouring numbers that link within, and hubs that all link to.
 
     indochina-2004 has 7,414,866 vertices and 191,606,827 edges, 26 a vertex; crawls are numbered by address, and three
     quarters of links stay within a site (Boldi and Vigna, *The WebGraph framework*, WWW 2004). So three of four
     edges go to a vertex a geometric distance of mean ``span`` away. The fourth goes to a page by its popularity: pages
-    with d links in are as many as d to the power of -2.1 (Broder et al., *Graph structure in the web*, 2000).
+    with d links in are as many as d to the power of -2.1 (Broder et al., *Graph structure in the web*, 2000). Nothing
+    says that pages with many links in have many links out: ``directed``, links lead one way, as in the authors' file.
     """
     rng = np.random.default_rng(seed)
-    drawn = round(vertices * mean_degree / 2.0)
+    drawn = round(vertices * mean_degree / (1.0 if directed else 2.0))
     ends = rng.integers(0, vertices, drawn)
     near = (ends + rng.geometric(1.0 / span, drawn)) % vertices
     rank = (1.0 + rng.random(drawn) * (vertices**RANK_POWER - 1.0)) ** (1.0 / RANK_POWER)
     hubs = np.minimum(vertices - 1, rank.astype(np.int64) - 1)
-    return simple_graph(vertices, ends, np.where(rng.random(drawn) < 0.75, near, rng.permutation(vertices)[hubs]))
+    others = np.where(rng.random(drawn) < 0.75, near, rng.permutation(vertices)[hubs])
+    return (directed_graph if directed else simple_graph)(vertices, ends, others)
 
 
 def hubs(vertices: int = 168_114, mean_degree: float = 101.0, sigma: float = 1.5, *, seed: int) -> Graph:

@@ -16,6 +16,7 @@ from gpusched_env.games.task_queues.devices.hosting import DirectedLink, Message
 from gpusched_env.games.task_queues.devices.parts import TaskWorker
 from gpusched_env.games.task_queues.devices.reference import ReferenceTaskDevice
 from gpusched_env.games.task_queues.experiments.fuzzing import TASKS, TaskCounterexample, draw_tasks
+from gpusched_env.games.task_queues.hardware.machine import StepPrices
 from tests.refusals import refused
 
 
@@ -31,8 +32,9 @@ class NeverPutsBack(ReferenceTaskDevice):
 class PollsLate(ReferenceTaskDevice):
     """A picosecond."""
 
-    def _poll_ps(self) -> int:
-        return super()._poll_ps() + 1
+    @property
+    def _prices(self) -> StepPrices:
+        return super()._prices._replace(poll_ps=super()._prices.poll_ps + 1)
 
 
 class ForgetsWhatIsOnTheWay(ReferenceTaskDevice):

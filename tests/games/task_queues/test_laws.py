@@ -20,6 +20,7 @@ LAWS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "slots_of": st.tuples(amount),
     "rounds_of": st.tuples(few, st.integers(1, 32)),
     "edges_in_round": st.integers(1, 64).flatmap(lambda n: st.tuples(amount, st.just(n), st.integers(0, n - 1))),
+    "crowded": st.tuples(times_ps, st.floats(1.0, 8.0), amount, st.integers(1, 32), few, times_ps),
     "polled_at": st.tuples(times_ps, amount, times_ps),
 }
 """Arguments by law."""

@@ -89,11 +89,12 @@ def test_every_gpu_owns_a_part() -> None:
 
 
 def test_workers_of_the_papers_gpu() -> None:
-    """Grids of the authors' logs: 160 blocks of 640 threads, 80 times 24 warps; 8 blocks of 256 threads fill an SM."""
+    """Grids of the authors' logs: 160 blocks of 640 threads, 80 times 24 warps; 4 blocks of 512 threads fill an SM."""
     problem = TaskProblem(graph=GRAPH, application="bfs")
     assert problem.shape(Form()) == (160, 160, 20)
     assert problem.shape(Form(worker="warp")) == (1920, 1920, 1)
-    assert problem.shape(Form("discrete")) == (640, 640, 8)
+    assert problem.shape(Form("discrete")) == (320, 320, 16)
+    assert TaskProblem(graph=GRAPH, application="bfs", gpus=2).shape(Form()) == (160, 160, 16)
 
 
 def test_an_edge_costs_what_misses_the_cache() -> None:

@@ -105,9 +105,11 @@ class HostedForms(OneThread, ABC):
         elif self.form.strategy == "bulk-synchronous":
             self._maybe_over()
         else:
-            host.empty += 1
-            host.read_ps = known_ps + self.machine.copy_ps
             polls = self.problem.polls_of(self.form)
+            repairs = host.empty >= polls // 2
+            # A repair of the end runs behind all blocks that wait for a place.
+            host.empty += not (repairs and host.head < len(host.kernels))
+            host.read_ps = known_ps + self.machine.copy_ps + repairs * self.machine.repair_ps
             if not self._sums["flying"] and all(one.empty >= polls for one in self._hosts):
                 # They give up.
                 self._all_read(FOREVER)

@@ -40,7 +40,7 @@ from gpusched_env.games.task_queues.devices.parts import (
     deal_to_block,
     deal_to_warp,
 )
-from gpusched_env.games.task_queues.hardware.machine import readable, served, slots_of
+from gpusched_env.games.task_queues.hardware.machine import StepPrices, crowded, readable, served, slots_of
 from gpusched_env.games.task_queues.problem import Form, TaskProblem
 from gpusched_env.scheduling.guards import one_thread_at_a_time
 
@@ -149,7 +149,7 @@ class ReferenceTaskDevice(LinkedForms):
 
     def _persistent(self, worker: TaskWorker, at_ps: int) -> Life:
         """Grab, process, push, poll."""
-        polls, poll_ps = self.problem.polls_of(self.form), self._poll_ps()
+        polls, poll_ps = self.problem.polls_of(self.form), self._prices.poll_ps
         yield at_ps, WORK
         yield self._grab(worker, self.now_ps), LOOK
         while self._next_form is None:
@@ -175,8 +175,9 @@ class ReferenceTaskDevice(LinkedForms):
         self._live -= 1
         self._maybe_over()
 
-    def _poll_ps(self) -> int:
-        return self.machine.poll_ps if self.form.worker == "block" else self.machine.warp_poll_ps
+    @property
+    def _prices(self) -> StepPrices:
+        return self.problem.prices(self.form)
 
     def _grab(self, worker: TaskWorker, ready_ps: int) -> int:
         """Take the next segment, whether it is written or not; when the worker has it."""
@@ -231,18 +232,21 @@ class ReferenceTaskDevice(LinkedForms):
                 self._edges(worker, part, tasks, held, found, away)
             ready_ps = self.now_ps
             if found[0] or found[1] or away:
-                ready_ps = yield from self._push(worker, found, away)
+                ready_ps = yield from self._push(worker, part, found, away)
         worker.index += count
         self._sums["worked_ps"] = self.now_ps
         return ready_ps
 
     def _round_end(self, worker: TaskWorker, part: Round, ready_ps: int) -> int:
-        machine, host = self.machine, self._hosts[worker.gpu]
-        opening_ps = machine.load_ps if self.form.worker == "block" else machine.vertex_ps
+        host = self._hosts[worker.gpu]
         self._sums["edges"] += part.edges
         self._sums["rounds"] += 1
         self._move(host, part.edges)
-        return max(ready_ps + self.problem.slot_ps + part.opens * opening_ps, host.memory_free_ps)
+        lone_ps = self.problem.slot_ps + part.opens * self._prices.opening_ps
+        return max(ready_ps + self._crowded(worker, part, lone_ps), host.memory_free_ps)
+
+    def _crowded(self, worker: TaskWorker, part: Round, lone_ps: int) -> int:
+        return crowded(lone_ps, self._prices.crowding, part.edges, self.shape.warps, worker.number, self.now_ps)
 
     def _colour(self, task: int, looked: int, found: list[int]) -> None:
         data, vertex = self.data, vertex_of(task)
@@ -277,7 +281,7 @@ class ReferenceTaskDevice(LinkedForms):
                     found[1 - worker.queue if waits else worker.queue].append(task)
 
     def _push(
-        self, worker: TaskWorker, found: tuple[list[int], list[int]], away: dict[int, list[Sent]]
+        self, worker: TaskWorker, part: Round, found: tuple[list[int], list[int]], away: dict[int, list[Sent]]
     ) -> Generator[tuple[int, int], None, int]:
         """Reserve, write, publish, and send to other GPUs; gives when the worker can go on."""
         atomic_ps, now_ps = self.machine.atomic_ps, self.now_ps
@@ -298,8 +302,8 @@ class ReferenceTaskDevice(LinkedForms):
         # Answers of other GPUs come before the push.
         done_ps = max(done_ps, *(message.answered_ps for message in messages)) if messages else done_ps
         if written:
-            push_ps = self.machine.push_ps if self.form.worker == "block" else self.machine.warp_push_ps
-            done_ps += push_ps + slots_of(written) * self.machine.write_ps
+            lone_ps = self._prices.push_ps + slots_of(written) * self.machine.write_ps
+            done_ps += self._crowded(worker, part, lone_ps)
         if done_ps > now_ps:
             yield done_ps, WORK
         ready_ps = self.now_ps

@@ -171,6 +171,7 @@ def _machine(dice: Dice) -> TaskMachine:
         discrete_warps_per_sm=dice.integer(1, 20),
         discrete_block_warps=dice.integer(1, 8),
         atomic_ps=dice.pick((1, 1000, 5000)),
+        crowding=dice.pick((1.0, 1.5, 4.0)),
         **{name: price() for name in ("grab_ps", "load_ps", "vertex_ps", "slot_ps", "push_ps", "warp_push_ps")},
         **{name: price() for name in ("write_ps", "poll_ps", "warp_poll_ps", "refresh_ps", "host_launch_ps")},
         **{name: price() for name in ("launch_ps", "copy_ps", "sync_ps")},

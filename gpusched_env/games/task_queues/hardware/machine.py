@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, NamedTuple
 
 from gpusched_env.compiling import law
 from gpusched_env.errors import InputError
@@ -88,15 +88,46 @@ def polled_at(since_ps: int, poll_ps: int, now_ps: int) -> int:
     return since_ps + max(1, (now_ps - since_ps + poll_ps - 1) // poll_ps) * poll_ps
 
 
+@law
+def crowded(price_ps: int, crowding: float, edges: int, warps: int, worker: int, now_ps: int) -> int:
+    """How long a round or push takes of which a lone warp's time is known: what is waited besides is drawn evenly.
+
+    A worker waits for the slowest of its warps that have a slot, the longer the more these are.
+
+    Args:
+        price_ps: the time of a lone warp.
+        crowding: the mean time over that, at least 1, if all warps have a slot.
+        edges: of the round.
+        warps: of the worker.
+        worker: number of the worker.
+        now_ps: the present; it and the worker's number decide what is drawn.
+    """
+    drawn = (now_ps % 2_147_483_647 + 7919 * worker + 1) * 48_271 % 2_147_483_647 * 48_271 % 2_147_483_647
+    mean = (crowding - 1.0) * ((edges + SLOT_EDGES - 1) // SLOT_EDGES) / warps
+    return price_ps + math.floor(price_ps * mean * drawn / 1_073_741_823.5)
+
+
 STATE_BYTES: Final = 4
 """Bytes of a vertex's depth, colour or residual, and of a neighbour's index."""
 SECTOR_BYTES: Final = 32
 """Bytes that DRAM moves for one scattered access."""
 
 
+class StepPrices(NamedTuple):
+    """What a kind of worker pays."""
+
+    opening_ps: int
+    """Before the first slot of a step, or of a warp's vertex."""
+    push_ps: int
+    poll_ps: int
+    crowding: float
+    """The mean time of a round or push over that of a lone warp (:func:`crowded`)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMachine:
-    """Times in picoseconds. What is of a worker differs between *blocks* and *warps*."""
+    """Times in picoseconds, of rounds and pushes those of lone warps. What is of a worker differs between *blocks* and
+    *warps*."""
 
     gpu: GpuSpec
     persistent_blocks_per_sm: int
@@ -124,6 +155,9 @@ class TaskMachine:
     warp_poll_ps: int
     refresh_ps: int
     """A worker whose segment is not at its end reads the queue's end again."""
+    crowding: float = 1.0
+    """What a block's round or push takes in the mean, over that of a lone warp, if all of its warps have a slot:
+    barrier after barrier it waits for the slowest of them."""
     host_launch_ps: int
     """Time of the host for a launch."""
     launch_ps: int
@@ -136,8 +170,21 @@ class TaskMachine:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name != "gpu" and (type(value) is not int or value < 1):
+            if field.name not in ("gpu", "crowding") and (type(value) is not int or value < 1):
                 raise InputError(f"task machine: {field.name} is {value!r}, must be a whole number of at least 1")
+        if not 1.0 <= self.crowding < math.inf:
+            raise InputError(f"task machine: crowding is {self.crowding}, must be at least 1")
+
+    @property
+    def repair_ps(self) -> int:
+        """A kernel of one warp that a host of a discrete form launches from half of its empty copies on."""
+        return self.host_launch_ps + self.launch_ps
+
+    def prices(self, worker: str) -> StepPrices:
+        """Of a ``block`` or a ``warp``."""
+        if worker == "warp":
+            return StepPrices(self.vertex_ps, self.warp_push_ps, self.warp_poll_ps, 1.0)
+        return StepPrices(self.load_ps, self.push_ps, self.poll_ps, self.crowding)
 
     def ps_per_edge(self, vertices: int) -> float:
         """What an edge costs the memory of the GPU: a neighbour's index, and an access to its state, for which L2
@@ -151,7 +198,7 @@ V100: Final = TaskMachine(
     persistent_blocks_per_sm=2,
     persistent_warps_per_sm=24,
     discrete_warps_per_sm=64,
-    discrete_block_warps=8,
+    discrete_block_warps=16,
     atomic_ps=654,
     grab_ps=200_000,
     load_ps=520_000,
@@ -160,9 +207,10 @@ V100: Final = TaskMachine(
     push_ps=1_000_000,
     warp_push_ps=900_000,
     write_ps=21_000,
-    poll_ps=5_857_000,
+    poll_ps=528_000,
     warp_poll_ps=980_000,
     refresh_ps=126_000,
+    crowding=3.65,
     host_launch_ps=5_000_000,
     launch_ps=3_500_000,
     copy_ps=1_000_000,
@@ -171,7 +219,7 @@ V100: Final = TaskMachine(
 """The GPU of the Atos papers.
 
 * Room: their logs have grids of 160 blocks of persistent block workers and 80 of 24 warp workers on 80 SMs, and blocks
-  of 256 threads in discrete kernels, with which an SM is full at 8.
+  of 512 threads in discrete kernels, with which an SM is full at 4.
 * L2 answers after 193 cycles, DRAM after 375 (Jia et al., *Dissecting the NVIDIA Volta GPU architecture via
   microbenchmarking*, 2018): 126 and 245 ns at 1,530 MHz.
 * ``atomic``: one a cycle, an estimate. ``grab``: L2, and a barrier. ``load``: L2 for the tasks, DRAM for their rows,
@@ -180,8 +228,9 @@ V100: Final = TaskMachine(
 * ``push``: four trips to L2 (three counters and the end), 400 ns for writing and fence (what a consumer on an H100
   wakes later than its producer posts, measured), and for a block 100 ns for a sum over its threads, an estimate.
   ``write``: 32 lanes one after another.
-* ``poll``: one row. The authors chose 7,000 polls for a search of road_usa, which takes 41.0 ms, most of it with most
-  workers idle: at most 5.857 us a poll. Their idle block walks over the flags of all blocks. A warp sleeps for 600 ns
-  and makes three trips.
+* ``poll``: three trips, to the end, the votes and the flags of all blocks, and 150 ns for the least of these, as for
+  the prefix sum. A warp sleeps for 600 ns and makes three trips.
+* ``crowding``: fitted, so that the persistent search of hollywood-2009 takes 6.13 ms. The released program has four
+  barriers a slot and six before the first, at which 16 to 20 warps meet; those without a slot are there at once.
 * ``host_launch``: as measured for a launch call on an H100. ``launch``, ``copy``, ``sync``: as in ``v100-sxm.yaml``.
 """

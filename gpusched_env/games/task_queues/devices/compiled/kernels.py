@@ -115,8 +115,10 @@ def _read_end(state, gpu):
         return False
     if rules.synchronous:
         return _all_rest(state)
-    host.empty += 1
-    host.read_ps = known_ps + rules.copy_ps
+    repairs = host.empty >= rules.polls // 2
+    # A repair of the end runs behind all blocks that wait for a place.
+    host.empty += not (repairs and host.head < host.kernels)
+    host.read_ps = known_ps + rules.copy_ps + repairs * rules.repair_ps
     if totals.flying > 0:
         return False
     for one in range(state.hosts.size):

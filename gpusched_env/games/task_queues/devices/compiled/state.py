@@ -44,10 +44,10 @@ RULES: Final = np.dtype(
         "split",
     )
     + _whole("opening_ps", "slot_ps", "push_ps", "write_ps", "poll_ps", "refresh_ps", "grab_ps", "atomic_ps")
-    + _whole("host_launch_ps", "launch_ps", "copy_ps", "sync_ps", "back_ps")
+    + _whole("host_launch_ps", "launch_ps", "copy_ps", "sync_ps", "repair_ps", "back_ps")
     + _whole("link_places", "batch", "wait", "look_ps", "lands_ps", "announced_ps", "answer_ps", "fence_ps")
     + _whole("segments")
-    + [(name, np.float64) for name in ("damping", "epsilon", "task_ps")]
+    + [(name, np.float64) for name in ("damping", "epsilon", "task_ps", "crowding")]
 )
 """The form, the machine, the link and the application; switches as 0 and 1. ``voters``: of all GPUs; ``workers``: of
 each; ``split``: there are two queues; ``batch``: 0, tasks are pushed."""
@@ -79,11 +79,26 @@ or 0; ``value``); and messages, those that go over a link together (``kept``: ho
 COUNTERS: Final = np.dtype(QUEUE.descr + _whole("start_free_ps", "alloc_free_ps", "written_free_ps", "new"))
 """The counters of a queue; ``new``: tasks that the present round has put at its back."""
 WORKER: Final = np.dtype(
-    _whole("next", "gpu", "queue", "index", "limit", "count", "edges", "rounds", "round", "task", "slot", "since_ps")
+    _whole(
+        "next",
+        "gpu",
+        "queue",
+        "index",
+        "limit",
+        "count",
+        "edges",
+        "rounds",
+        "round",
+        "task",
+        "slot",
+        "crowd",
+        "since_ps",
+    )
     + _whole("fruitless", "threshold", "kernel", "first_0", "new_0", "first_1", "new_1", "improved")
 )
-"""``task``, ``slot``: of a warp's round; ``since_ps``: its last look that counts; ``first_*``, ``new_*``: what it is
-writing to each queue; ``improved``: tasks of its present push that have improved something on other GPUs."""
+"""``task``, ``slot``: of a warp's round; ``crowd``: edges of the round; ``since_ps``: its last look that counts;
+``first_*``, ``new_*``: what it is writing to each queue; ``improved``: tasks of its present push that have improved
+something on other GPUs."""
 KERNEL: Final = np.dtype(_whole("queue", "next", "limit", "threshold", "arrives_ps", "running"))
 
 
@@ -188,6 +203,7 @@ def _rules(problem: TaskProblem, form: Form) -> tuple[Any, ...]:
     values = {name: getattr(machine, name) for name in RULES.names or () if hasattr(machine, name)}
     values |= {
         **problem.link_times._asdict(),
+        **problem.prices(form)._asdict(),
         "kind": problem.kind,
         "gpus": problem.gpus,
         "places": problem.places,
@@ -206,10 +222,7 @@ def _rules(problem: TaskProblem, form: Form) -> tuple[Any, ...]:
         "polls": problem.polls_of(form),
         "delta": form.delta,
         "split": form.threshold > 0,
-        "opening_ps": machine.load_ps if block else machine.vertex_ps,
-        "push_ps": machine.push_ps if block else machine.warp_push_ps,
         "back_ps": machine.push_ps,
-        "poll_ps": machine.poll_ps if block else machine.warp_poll_ps,
         "damping": problem.damping,
         "epsilon": problem.epsilon,
         "slot_ps": problem.slot_ps,

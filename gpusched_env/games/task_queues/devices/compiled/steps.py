@@ -21,6 +21,7 @@ from gpusched_env.games.task_queues.devices.compiled.state import NEVER, ROUND, 
 from gpusched_env.games.task_queues.hardware.links import looked_at, sent_at
 from gpusched_env.games.task_queues.hardware.machine import (
     SLOT_EDGES,
+    crowded,
     edges_in_round,
     moved_ps,
     rounds_of,
@@ -185,9 +186,9 @@ def begin_round(state, number, ready_ps):
             task = state.items[worker.queue, worker.index + worker.task]
             state.held[number, worker.task] = inspect_neighbours(state.data, task)
     host.memory_free_ps = served(host.memory_free_ps, core.now_ps, moved_ps(edges, host.ps_per_edge))
-    end_ps = ready_ps + rules.slot_ps
-    if opens:
-        end_ps += rules.opening_ps
+    lone_ps = rules.slot_ps + rules.opening_ps * opens
+    worker.crowd = edges
+    end_ps = ready_ps + crowded(lone_ps, rules.crowding, edges, rules.warps, number, core.now_ps)
     worker.next = ROUND
     set_due(state, number, max(end_ps, host.memory_free_ps), WORK)
 
@@ -350,7 +351,8 @@ def _reserve(state, number):
             return False
         tasks += collected
     if tasks > 0:
-        through_ps += rules.push_ps + slots_of(tasks) * rules.write_ps
+        lone_ps = rules.push_ps + slots_of(tasks) * rules.write_ps
+        through_ps += crowded(lone_ps, rules.crowding, worker.crowd, rules.warps, number, core.now_ps)
     if through_ps > core.now_ps:
         worker.next = WRITING
         set_due(state, number, through_ps, WORK)
