@@ -20,6 +20,7 @@ from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.hardware.warp_machine import H200
 from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
 from gpusched_env.games.child_launches.scheduler import LaunchScheduler, run_application
+from gpusched_env.games.child_launches.workload.catalogue import whole_of
 from gpusched_env.games.child_launches.workload.launches import LaunchRequests, ParentKernel, Threads
 from gpusched_env.games.child_launches.workload.suite import benchmark
 
@@ -167,8 +168,6 @@ CHOICES = {
 }
 """Choices of SPAWN that the paper leaves open."""
 SHARE = "share "
-OF_OFFLOADABLE = ("GC-citation", "GC-graph500", "MM-small", "MM-large")
-"""Benchmarks whose published shares are read as shares of what can be offloaded."""
 
 
 def published() -> Any:
@@ -249,8 +248,7 @@ class SpawnRun:
         if not self.scheduler.startswith(SHARE):
             return make_launch_scheduler(self.scheduler)
         made = problem_of(self.benchmark).benchmark
-        whole = made.offloadable if self.benchmark in OF_OFFLOADABLE else 1.0
-        return Threshold(made.threshold_of(float(self.scheduler.removeprefix(SHARE)) / 100 * whole))
+        return Threshold(made.threshold_of(float(self.scheduler.removeprefix(SHARE)) / 100 * whole_of(made)))
 
 
 @functools.lru_cache(maxsize=16)
