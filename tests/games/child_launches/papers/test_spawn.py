@@ -53,7 +53,7 @@ def test_changes_work_in_the_direction_of_their_names(paper: Paper) -> None:
     dp, flat = cycles[runs.DP], cycles[runs.FLAT]
     for name in QUICK:
         assert dp["b x 2", name] > dp["", name] > dp["b x 0.5", name]
-        assert dp["no launch cost (A = b = dispatch = 0)", name] < dp["", name]
+        assert dp["no launch cost (A = b = 0)", name] < dp["", name]
         assert flat["latency x 2", name] > flat["", name] > flat["latency x 0.5", name]
         assert flat["b x 2", name] == flat["", name]
 
@@ -136,6 +136,7 @@ def test_bars_move_alike_if_both_leave_one_to_the_same_side() -> None:
 def test_an_extra_child_costs_what_a_run_is_longer_by() -> None:
     """Flat 1,000 cycles, 1,000 with 60 children and 500 with 10: ten cycles each of 50."""
     assert extra_child({"dp": 1.0, "offline": 2.0}, {"dp": 60, "offline": 10}, 1000.0) == 10.0
+    assert extra_child({"dp": 2.0, "offline": 2.0}, {"dp": 60, "offline": 60}, 1000.0) == 0.0
 
 
 def test_errors_that_cancel_in_the_mean_are_seen_in_the_bars() -> None:

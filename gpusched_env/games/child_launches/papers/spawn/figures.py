@@ -233,14 +233,14 @@ def _near(figure: str, source: str, published: float, ours: float, error: float,
 
 
 def extra_child(speedup: Mapping[str, float], children: Mapping[str, float], flat_cycles: float) -> float:
-    """Cycles that a run is longer for each child that Baseline-DP launches beyond Offline-Search.
+    """Cycles that a run is longer for each child that Baseline-DP launches beyond Offline-Search; 0 if these are one.
 
     Args:
         speedup: over flat, of ``dp`` and ``offline``. children: that they launch.
         flat_cycles: of the flat program.
     """
     longer = 1.0 / speedup["dp"] - 1.0 / speedup["offline"]
-    return flat_cycles * longer / (children["dp"] - children["offline"])
+    return flat_cycles * longer / (children["dp"] - children["offline"] or 1)
 
 
 def geometric_mean(values: Series) -> float:
