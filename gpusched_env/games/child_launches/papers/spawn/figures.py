@@ -411,6 +411,6 @@ def outcome(figures: SpawnFigures) -> str:
         f"Came out: {len(held)} of the {len(figures.scores)} figures [that are judged](#what-is-judged): "
         f"{'; '.join(held) or 'nothing'}.\n\nDid not: {off or 'nothing'}.\n\n"
         f"Why: errors of bars have both signs and cancel in geometric means. Of {len(errors)} bars only {close} are "
-        f"within {CLOSE:.0%}. Furthest off are {most}. How lanes map to work and how meshes refine is not published. "
+        f"within {CLOSE:.0%}. Furthest off are {most}. How lanes map to work is not published. "
         f"Children that share queues hardly cost anything here, and the size of their blocks hardly matters."
     )
