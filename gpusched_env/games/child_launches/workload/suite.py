@@ -104,7 +104,7 @@ def _join(
     deviations, and have their 10 % if there are four times as many buckets as of the uniform join.
 
     With few launches the occupancy is 26.8 % (uniform), as of 7,168 threads, and no more with four times as many tuples
-    (Gaussian), so a thread takes four there, with a stride of the whole grid, as joins of the time do.
+    (Gaussian), so a thread takes four there, with a stride of the whole grid, as in dragon_li.
 
     That a sample of one tuple in 64 is probed first is an inference from Figure 18 alone: SPAWN launches everything
     until its first child ends, and so it would launch nearly all of these threads, which start at once. It launches
