@@ -132,6 +132,6 @@ class Queues:
     in_use: int = 0
     """Hardware queues in use."""
     handing_out: deque[LaunchedGrid] = field(default_factory=deque)
-    """Grids in hardware queues with blocks that were not on an SM yet, in order."""
+    """Children in hardware queues with blocks that were not on an SM yet, in order."""
     ready_ps: int = 0
     """The time at which the last grid that got a hardware queue is, or was, ready."""

@@ -136,13 +136,13 @@ class ReferenceWarpDevice(AskingDevice):
                 self._dispatch()
             due = next((sm for sm in self._sms if sm.due and sm.since_ps == self._now), None)
             stalled = next((entry for entry in self._stalls if entry[0] <= self._now), None)
-            head = self._queues.handing_out[0] if self._queues.handing_out else None
+            head = self._becomes_ready()
             if due is not None:
                 yield from self._next_turn(due.running.pop(0))
             elif stalled is not None:
                 self._stalls.remove(stalled)
                 yield from self._stall_over(stalled[1])
-            elif head is not None and not head.ready and head.ready_ps <= self._now:
+            elif head is not None and head.ready_ps <= self._now:
                 head.ready = True
                 self._changed = True
             else:
@@ -163,8 +163,8 @@ class ReferenceWarpDevice(AskingDevice):
             if sm.running:
                 sm.next_ps = time_of(sm.running[0].target, sm.clock, sm.since_ps, sm.rate, self._now)
         times = [sm.next_ps for sm in self._sms if sm.running] + [end for end, _ in self._stalls]
-        if self._queues.handing_out and not self._queues.handing_out[0].ready:
-            times.append(self._queues.handing_out[0].ready_ps)
+        if (head := self._becomes_ready()) is not None:
+            times.append(head.ready_ps)
         if not times:
             raise DeadlockError(self._deadlock())
         now = min(times)
@@ -212,7 +212,7 @@ class ReferenceWarpDevice(AskingDevice):
         warps.spawned = []
 
     def _dispatch(self) -> None:
-        """Hardware queues are filled, then blocks handed out, strictly in order of entry."""
+        """Hardware queues are filled, then blocks handed out, of the host's kernel first, of children in order."""
         costs, queues = self._problem.machine.launches, self._queues
         while queues.waiting and queues.in_use < costs.hardware_queues:
             grid = queues.waiting.popleft()
@@ -225,15 +225,27 @@ class ReferenceWarpDevice(AskingDevice):
             grid.ready = ready <= self._now
             for member in grid.launch:
                 self._launches[member.number]["queued_ps"] = self._now
-            queues.handing_out.append(grid)
-        while queues.handing_out and queues.handing_out[0].ready:
-            grid = next(g for g in queues.handing_out[0].launch if g.handed_out < g.blocks)
-            sm = self._most_room(grid)
-            if sm is None:
-                return
-            self._place(grid, sm)
-            if all(g.handed_out == g.blocks for g in queues.handing_out[0].launch):
-                queues.handing_out.popleft()
+            if grid.nesting:
+                queues.handing_out.append(grid)
+        self._hand_out(self._kernel_grid)
+        while queues.handing_out and self._hand_out(queues.handing_out[0]):
+            queues.handing_out.popleft()
+
+    def _hand_out(self, leader: LaunchedGrid) -> bool:
+        """Hand out blocks of a launch; ``False``: some are left, because it is not ready or no SM has room."""
+        for grid in leader.launch if leader.ready else ():
+            while grid.handed_out < grid.blocks:
+                sm = self._most_room(grid)
+                if sm is None:
+                    return False
+                self._place(grid, sm)
+        return leader.ready
+
+    def _becomes_ready(self) -> LaunchedGrid | None:
+        """The launch that becomes ready next."""
+        queues = self._queues
+        head = queues.handing_out[0] if self._kernel_grid.ready and queues.handing_out else self._kernel_grid
+        return None if head.ready else head
 
     def _shape(self, grid: LaunchedGrid) -> tuple[int, int, int, int]:
         """Threads, warps, registers and shared memory of a block."""
@@ -472,8 +484,9 @@ class ReferenceWarpDevice(AskingDevice):
             self._finish(parent)
 
     def _deadlock(self) -> str:
-        queues = self._queues
-        head = queues.handing_out[0] if queues.handing_out else None
+        queues, host = self._queues, self._kernel_grid
+        first = queues.handing_out[0] if queues.handing_out else None
+        head = host if host.handed_out < host.blocks else first
         return deadlock_text(
             self._problem,
             self._now,

@@ -106,11 +106,11 @@ class LaunchCosts:
             raise InputError(f"launch costs: overflow is {self.overflow!r}, must be 'spill' or 'fail'")
 
 
-KEPLER: Final = LaunchCosts(per_child_cycles=1721, per_call_cycles=20210, dispatch_cycles=2500)
+KEPLER: Final = LaunchCosts(per_child_cycles=1721, per_call_cycles=20210, dispatch_cycles=0)
 """SPAWN (HPCA 2017), Table II, which has A and b from DTBL (ISCA 2015): ``cudaGetParameterBuffer`` takes 129 x + 8,023
-cycles, ``cudaLaunchDevice`` 1,592 x + 12,187. 32 queues: Hyper-Q. From the end of a kernel to the start of the next one
-in a hardware queue GPUs take 1.2 to 2.1 us (recordings of an H100): 2,500 cycles at 1,400 MHz; DTBL's dispatch alone
-takes 283."""
+cycles, ``cudaLaunchDevice`` 1,592 x + 12,187. 32 queues: Hyper-Q. The paper simulates with GPGPU-Sim, where the next
+kernel of a queue starts in the cycle after one ends (``stream_manager::operation``, ``-gpgpu_kernel_launch_latency``: 0
+unless it is set); GPUs take 1.2 to 2.1 us (recordings of an H100)."""
 HOPPER: Final = LaunchCosts(
     per_child_cycles=551,
     per_call_cycles=9880,
@@ -238,7 +238,7 @@ SPAWN_KEPLER: Final = WarpMachine(
     dram_cycles=120.0,
     step_cycles=11.0,
     issue_width=2.0,
-    prologue_cycles=1500.0,
+    prologue_cycles=4000.0,
     prologue_lines=4.0,
     launches=KEPLER,
 )
@@ -247,8 +247,11 @@ SPAWN_KEPLER: Final = WarpMachine(
 * 6 ports of 32 bytes a cycle at the crossbar are 1.5 lines, one at each SMX 0.25.
 * 208 GB/s at 1.4 GHz, 70 % of it reached: 0.8 lines.
 * 11 cycles an instruction, two schedulers: Kepler. L2: 100 cycles as a mean of hits in L1 and L2.
-* Prologue and dispatch are together what a kernel with nothing to do holds its hardware queue for. That this takes
-  about 4,000 cycles follows from benchmarks that are bound by the 32 queues; how it is split matters little.
+* Prologue: what a warp takes before its loop, with instructions and parameters that are in no cache yet. Fitted, by
+  the cycles an extra child of BFS-graph500, SSSP-graph500, SSSP-citation and JOIN-gaussian (Figures 15 and 18 of the
+  paper): to 500 cycles the geometric mean of ours over the paper's is 1. SSSP-graph500 has none in the end, as
+  Baseline-DP's own threshold is the best here. Other than a wait between kernels, a prologue lets children of many
+  blocks cost more than those of one.
 """
 
 H200: Final = WarpMachine(

@@ -158,6 +158,7 @@ _MAKERS: Final[dict[str, Callable[[str, int], Application]]] = {
     "BFS-citation": partial(_search, citation, 16),
     "BFS-graph500": partial(_search, kronecker, 32),
     "JOIN-uniform": partial(_join, "uniform", (7168, 1 << 18), 51),
+    # Of fewer and more even lists than the benchmark.
     "JOIN-gaussian": partial(_join, "gaussian", (30_208, 1 << 15), 9),
     "Mandel": partial(_mandelbrot, 27_000),
 }

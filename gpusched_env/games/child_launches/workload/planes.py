@@ -170,3 +170,22 @@ def _refined(
         levels - 1,
     )
     return Threads(base, LaunchRequests(flagged, items, children=inner))
+
+
+def ignite(cells: int, factor: int, deep: int, shallow: int, *, seed: int) -> Kernels:
+    """A kernel of ``cells`` × ``cells`` cells, in random ones of which gas ignites by itself.
+
+    Each is refined into ``factor`` × ``factor`` sub-cells; of ``deep`` cells, all of these again, of ``shallow`` ones
+    none, but half of them at random take two iterations. Every other cell and sub-cell takes one.
+    """
+    rng = np.random.default_rng(seed)
+    lit = rng.choice(cells**2, deep + shallow, replace=False)
+    lit.sort()
+    is_deep = np.zeros(deep + shallow, np.bool_)
+    is_deep[rng.choice(deep + shallow, deep, replace=False)] = True
+    sub_cells = factor**2
+    base = np.where(np.repeat(is_deep, sub_cells), 1, rng.integers(1, 3, sub_cells * len(lit)))
+    refined = np.flatnonzero(np.repeat(is_deep, sub_cells))
+    again = LaunchRequests(refined, np.full(len(refined), sub_cells), np.ones(len(refined), np.int64))
+    requests = LaunchRequests(lit, np.full(len(lit), sub_cells), children=Threads(base, again))
+    return (ParentKernel("step", CELL_PARENT, CELL_CHILD, Threads(np.ones(cells**2, np.int64), requests)),)

@@ -29,7 +29,7 @@ from gpusched_env.games.child_launches.workload.graph_applications import (
     shortest_paths,
 )
 from gpusched_env.games.child_launches.workload.launches import Benchmark, Kernels
-from gpusched_env.games.child_launches.workload.planes import Window, random_front, refine, render
+from gpusched_env.games.child_launches.workload.planes import Window, ignite, random_front, refine, render
 from gpusched_env.games.child_launches.workload.tables import (
     Distribution,
     Species,
@@ -79,30 +79,40 @@ def _colouring(graph: Callable[..., Graph], seed: int) -> Kernels:
 
 
 def _amr(seed: int) -> Kernels:
-    """Two time steps of a growing flame on 400 × 400 cells.
+    """A time step on 686 × 686 cells, made from launches and shares alone.
 
-    Children of two warps (8 × 8 sub-cells) give the occupancy of 9 %. Each of 19,625 launches with 80 % of the work
-    then leaves 20 % to as many cells, 320 thousand in all. Fewer than 50 launches have 4 % of the work in the paper: 16
-    cells that ignite. With these few the L2 cache hits 0.1 % (Figure 17), so nothing is left in its 1.5 MB from one
-    step to the next: the steps are few and large. One alone would need a front longer than fits.
+    Fewer than 50 launches have 4 % of the work in the paper, 19,625 have 80 %: a few heavy children and many light
+    ones. The figures say no more of these, so they are as equal as chance makes them, and lie anywhere. Children of two
+    warps (8 × 8 sub-cells) give the occupancy of 9 %. Cells that launch 64 children of 64 sub-cells take 4,160
+    iterations, so 23 of them have the 4 %, and launch 1,472 more; 18,130 light ones take 96 ± 4 and have 76 %; 20 % are
+    then left to 470 thousand cells. That sub-cells of the light ones take one or two iterations lets a threshold divide
+    these, as the paper's do.
+
+    With few launches the L2 cache hits 0.1 % (Figure 17): nothing is read twice, so there is one step.
     """
-    fronts = [random_front(radius, seed=seed) for radius in (0.38, 0.42)]
-    return refine(fronts, 400, 8, 2, ignitions=8, seed=seed)
+    return ignite(686, 8, deep=23, shallow=18_130, seed=seed)
 
 
-def _join(distribution: Distribution, probing: int, building: int, tuples_a_thread: int, seed: int) -> Kernels:
-    """4,096 buckets; tuples of the building relation make children of two to three warps (uniform; occupancy 7.4 %)
-    and of one (Gaussian; 3.3 %).
+def _join(
+    probing: int, building: int, buckets: int, tuples_a_thread: int, deviation: float | None, seed: int
+) -> Kernels:
+    """Uniform keys, or normal ones of so large a ``deviation``; lists of 64 and 19 tuples in the mean make children of
+    two to three warps (uniform; occupancy 7.4 %) and of one (Gaussian; 3.3 %).
+
+    139 launches have 10 % of the work of the Gaussian join, 25,203 have 95 %, so a few lists are twenty times as long
+    as the others: those at the ends, where keys go that lie outside. 139 of 30,208 probing tuples do at 2.83
+    deviations, and have their 10 % if there are four times as many buckets as of the uniform join.
 
     With few launches the occupancy is 26.8 % (uniform), as of 7,168 threads, and no more with four times as many tuples
-    (Gaussian), so a thread takes four there. It is 19.7 %, as with keys in order: warps in the middle work longest, and
-    the mean of a normal density over its own distribution is 0.71 of its peak.
+    (Gaussian), so a thread takes four there, with a stride of the whole grid, as in dragon_li.
 
     That a sample of one tuple in 64 is probed first is an inference from Figure 18 alone: SPAWN launches everything
     until its first child ends, and so it would launch nearly all of these threads, which start at once. It launches
     116 and 535 children, a 62nd and a 56th of the tuples.
     """
-    return random_join(distribution, probing, building, 1 << 12, probing // 64, tuples_a_thread, seed=seed)
+    kind: Distribution = "uniform" if deviation is None else "gaussian"
+    spread = {} if deviation is None else {"deviation": deviation}
+    return random_join(kind, probing, building, buckets, probing // 64, tuples_a_thread, seed=seed, **spread)
 
 
 def _mandel(seed: int) -> Kernels:
@@ -145,8 +155,8 @@ _MAKERS: Final[dict[str, tuple[int, Callable[[int], Kernels]]]] = {
     "BFS-graph500": (32, partial(_bfs, kronecker)),
     "SSSP-citation": (16, partial(_sssp, partial(citation, 1 << 16))),
     "SSSP-graph500": (32, partial(_sssp, kronecker)),
-    "JOIN-uniform": (51, partial(_join, "uniform", 7168, 1 << 18, 1)),
-    "JOIN-gaussian": (9, partial(_join, "gaussian", 30_208, 1 << 15, 4)),
+    "JOIN-uniform": (51, partial(_join, 7168, 1 << 18, 1 << 12, 1, None)),
+    "JOIN-gaussian": (10, partial(_join, 30_208, 3 << 16, 1 << 14, 4, 0.5 / 2.83)),
     "Mandel": (27_000, _mandel),
     "GC-citation": (25, partial(_colouring, partial(citation, 1 << 15))),
     "GC-graph500": (230, partial(_colouring, kronecker)),

@@ -107,11 +107,14 @@ JOIN_CHILD: Final = BlockShape(32, 24)
 Distribution = Literal["uniform", "gaussian"]
 
 
-def keys(distribution: Distribution, tuples: int, buckets: int, rng: np.random.Generator) -> Counts:
-    """(tuples,) keys from 0 to ``buckets`` - 1: uniform, or normal around the middle with buckets / 8 as deviation."""
+def keys(
+    distribution: Distribution, tuples: int, buckets: int, rng: np.random.Generator, deviation: float = 1 / 8
+) -> Counts:
+    """(tuples,) keys from 0 to ``buckets`` - 1: uniform, or normal around the middle with ``deviation`` in units of
+    ``buckets``, where what lies outside is at the ends."""
     if distribution == "uniform":
         return rng.integers(0, buckets, tuples)
-    return np.clip(rng.normal(buckets / 2, buckets / 8, tuples), 0, buckets - 1).astype(np.int64)
+    return np.clip(rng.normal(buckets / 2, buckets * deviation, tuples), 0, buckets - 1).astype(np.int64)
 
 
 def hash_join(probing: Counts, building: Counts, buckets: int, sampled: int = 0, tuples_a_thread: int = 1) -> Kernels:
@@ -119,14 +122,17 @@ def hash_join(probing: Counts, building: Counts, buckets: int, sampled: int = 0,
 
     Keys of both relations ((tuples,) each) are hashed by their own value modulo ``buckets``. The first ``sampled``
     tuples are probed by a kernel of their own, as joins do that estimate the size of the result from a sample
-    before they make room for it; a thread has one of them, and ``tuples_a_thread`` consecutive ones of the others.
+    before they make room for it; a thread has one of them, and ``tuples_a_thread`` of the others, which lie as far
+    apart as there are threads.
     """
     sizes = np.bincount(building % buckets, minlength=buckets)
     sample = threads_with_loops(sizes[probing[:sampled] % buckets])
     work = sizes[probing[sampled:] % buckets]
+    threads = -(-len(work) // tuples_a_thread)
     found = np.flatnonzero(work)
-    requests = LaunchRequests(found // tuples_a_thread, work[found], np.ones_like(found))
-    rest = Threads(np.zeros(-(-len(work) // tuples_a_thread), np.int64), requests)
+    found = found[np.argsort(found % max(threads, 1), kind="stable")]
+    requests = LaunchRequests(found % max(threads, 1), work[found], np.ones_like(found))
+    rest = Threads(np.zeros(threads, np.int64), requests)
     parts = {"sample": sample, "probe": rest}
     return tuple(ParentKernel(name, JOIN_PARENT, JOIN_CHILD, part) for name, part in parts.items() if part.base.size)
 
@@ -138,6 +144,7 @@ def random_join(
     buckets: int,
     sampled: int = 0,
     tuples_a_thread: int = 1,
+    deviation: float = 1 / 8,
     *,
     seed: int,
 ) -> Kernels:
@@ -146,7 +153,7 @@ def random_join(
     Apart from the sample, the probing tuples are in the order of their keys, as an index has them.
     """
     rng = np.random.default_rng(seed)
-    relations = [keys(distribution, tuples, buckets, rng) for tuples in (probing, building)]
+    relations = [keys(distribution, tuples, buckets, rng, deviation) for tuples in (probing, building)]
     relations[0][sampled:].sort()
     return hash_join(relations[0], relations[1], buckets, sampled, tuples_a_thread)
 

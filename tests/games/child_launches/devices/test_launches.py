@@ -71,14 +71,22 @@ def test_at_most_32_kernels_have_a_queue(device: LaunchDevice) -> None:
     assert device.time_ps == (490 + 50 + 110) * PS
 
 
-def test_blocks_are_handed_out_strictly_in_order(device: LaunchDevice) -> None:
-    # 96 threads: a parent's block of 64, and room for one of a child. The child's queue is ready at 225, but behind
-    # the blocks of its parent, of which the last is handed out at 275.
+def test_children_take_the_room_that_is_too_small_for_their_parents(device: LaunchDevice) -> None:
+    # 96 threads: a parent's block of 64, and room for one of a child, which is ready at 225. Its parent's other blocks
+    # follow one another: 50, 175, 275.
     parent = kernel(thread(0, 1), *[thread()] * 191, block=64)
     run(device, toy(parent, machine=replace(MACHINE, gpu=gpu(threads=96))))
     assert column(device, "queued") == [0, 175]
-    assert column(device, "started") == [50, 275]
-    assert column(device, "ended") == [375, 385]
+    assert column(device, "started") == [50, 225]
+    assert column(device, "ended") == [375, 335]
+
+
+def test_parents_go_before_children(device: LaunchDevice) -> None:
+    # 64 threads: when the first block leaves at 175, its child is not ready, at 275 it is, but the last block is first.
+    parent = kernel(thread(0, 1), *[thread()] * 191, block=64)
+    run(device, toy(parent, machine=replace(MACHINE, gpu=gpu(threads=64))))
+    assert column(device, "started") == [50, 375]
+    assert column(device, "ended") == [375, 485]
 
 
 def test_children_of_a_block_run_one_after_another_in_its_queue(device: LaunchDevice) -> None:

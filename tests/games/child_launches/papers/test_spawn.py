@@ -11,7 +11,13 @@ import pytest
 from gpusched_env.display.frame import frame
 from gpusched_env.games.child_launches.measure.prediction import PredictedApplication, predicted, prediction_table
 from gpusched_env.games.child_launches.papers.spawn import Paper, runs
-from gpusched_env.games.child_launches.papers.spawn.figures import bar_errors, optima, same_direction, scored
+from gpusched_env.games.child_launches.papers.spawn.figures import (
+    bar_errors,
+    extra_child,
+    optima,
+    same_direction,
+    scored,
+)
 from gpusched_env.games.child_launches.papers.spawn.runs import MAPS, reordered
 from gpusched_env.games.child_launches.workload.launches import BlockShape, LaunchRequests, ParentKernel, Threads
 
@@ -47,7 +53,7 @@ def test_changes_work_in_the_direction_of_their_names(paper: Paper) -> None:
     dp, flat = cycles[runs.DP], cycles[runs.FLAT]
     for name in QUICK:
         assert dp["b x 2", name] > dp["", name] > dp["b x 0.5", name]
-        assert dp["no launch cost (A = b = dispatch = 0)", name] < dp["", name]
+        assert dp["no launch cost (A = b = 0)", name] < dp["", name]
         assert flat["latency x 2", name] > flat["", name] > flat["latency x 0.5", name]
         assert flat["b x 2", name] == flat["", name]
 
@@ -71,7 +77,9 @@ def test_page_data_and_picture_are_complete(paper: Paper) -> None:
     drawn = paper.pictures()["speedup"]
     assert drawn == paper.pictures()["speedup"]
     assert "Came out: " in paper.markdown()
-    assert {score.source for score in paper.scores} == {"Figure 15", "Figure 5", "Figure 7", "Figure 8", "Figure 16"}
+    assert {score.source for score in paper.scores} == {
+        "Figure 15", "Figure 21", "Figure 5", "Figure 7", "Figure 8", "Figure 16",
+    }  # fmt: skip
     assert "MM-small" in "".join(ElementTree.fromstring(drawn).itertext())
 
 
@@ -125,6 +133,12 @@ def test_bars_move_alike_if_both_leave_one_to_the_same_side() -> None:
     assert same_direction({**pairs, "the paper's stays": (2.0, 1.04)}) == (2, 4)
 
 
+def test_an_extra_child_costs_what_a_run_is_longer_by() -> None:
+    """Flat 1,000 cycles, 1,000 with 60 children and 500 with 10: ten cycles each of 50."""
+    assert extra_child({"dp": 1.0, "offline": 2.0}, {"dp": 60, "offline": 10}, 1000.0) == 10.0
+    assert extra_child({"dp": 2.0, "offline": 2.0}, {"dp": 60, "offline": 60}, 1000.0) == 0.0
+
+
 def test_errors_that_cancel_in_the_mean_are_seen_in_the_bars() -> None:
     """Twice too fast and twice too slow: the geometric means are exact, the bars are not."""
     theirs = frame({"dp": [1.0, 1.0], "offline": [1.0, 1.0], "spawn": [1.0, 1.0]}).set_axis(["a", "b"])
@@ -132,7 +146,7 @@ def test_errors_that_cancel_in_the_mean_are_seen_in_the_bars() -> None:
     assert bar_errors(ours, theirs).dp.tolist() == [1.0, -0.5]
     means = {"dp": 1.08, "offline": 1.75, "spawn": 1.69}
     occupancy = frame({"dp": [50.0, 0.0], "offline": [5.0, -5.0], "spawn": [20.0, 1.0]}).set_axis(["a", "b"])
-    found = {score.figure: score for score in scored(ours, theirs, means, {}, {}, {}, occupancy)}
+    found = {score.figure: score for score in scored(ours, theirs, means, {}, {}, {}, occupancy, {}, {})}
     assert found["baseline-dp, geometric mean"].holds
     assert found["baseline-dp, mean error of the bars"].ours == pytest.approx(0.75)
     assert not found["baseline-dp, mean error of the bars"].holds

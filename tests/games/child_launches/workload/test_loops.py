@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from gpusched_env.games.child_launches.workload.launches import LaunchRequests, Threads
-from gpusched_env.games.child_launches.workload.planes import Window, escape_iterations, random_front, refine, render
+from gpusched_env.games.child_launches.workload.planes import (
+    Window,
+    escape_iterations,
+    ignite,
+    random_front,
+    refine,
+    render,
+)
 from gpusched_env.games.child_launches.workload.tables import (
     Distribution,
     SparsePattern,
@@ -42,8 +49,9 @@ def test_join_scans_as_many_tuples_as_match(distribution: Distribution) -> None:
     assert sample.threads.work.tolist() == expected[:70]
     assert rest.threads.work.tolist() == expected[70:]
     *_, shared = hash_join(probing, building, 64, sampled=70, tuples_a_thread=4)
-    assert shared.threads.work.tolist() == [sum(expected[start : start + 4]) for start in range(70, 500, 4)]
-    assert requests_of(shared.threads).work.tolist() == [work for work in expected[70:] if work]
+    assert shared.threads.work.tolist() == [sum(expected[start::108]) for start in range(70, 178)]
+    in_turn = [work for start in range(70, 178) for work in expected[start::108] if work]
+    assert requests_of(shared.threads).work.tolist() == in_turn
 
 
 def test_tuples_are_probed_in_the_order_of_their_keys() -> None:
@@ -156,6 +164,18 @@ def test_cells_that_ignite_refine_throughout() -> None:
         assert changed.sum() == 7
         assert set(after.threads.work[changed].tolist()) == {820}
     assert (ignited[0].threads.work != ignited[1].threads.work).any()
+
+
+def test_gas_ignites_deep_and_shallow() -> None:
+    """Deep: 4 children of 4 and their own 4; shallow: 4 sub-cells of one or two iterations."""
+    (kernel,) = ignite(8, 2, deep=3, shallow=20, seed=1)
+    requests = requests_of(kernel.threads)
+    work = sorted(requests.work.tolist())
+    assert work[-3:] == [20, 20, 20]
+    assert all(4 <= light <= 8 for light in work[:-3])
+    assert len({*work[:-3]}) > 1
+    assert requests.launches(0) == 23 + 12
+    assert kernel.threads.base.tolist() == [1] * 64
 
 
 def test_front_grows_and_keeps_its_wrinkles() -> None:

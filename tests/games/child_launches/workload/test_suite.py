@@ -33,11 +33,13 @@ def test_own_threshold_offloads_the_share_and_children_of_the_paper(name: str) -
 
 
 # Child kernels (Figure 18) at a second share of the work, that of Offline-Search.
-@pytest.mark.parametrize(("name", "share", "children"), [("AMR", 4, 23), ("Mandel", 28, 9894)])
-def test_few_children_have_the_share_of_the_paper(name: str, share: int, children: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "share", "children", "points"), [("AMR", 4, 23, 1), ("JOIN-gaussian", 10, 139, 2), ("Mandel", 28, 9894, 1)]
+)
+def test_few_children_have_the_share_of_the_paper(name: str, share: int, children: int, points: int) -> None:
     made = benchmark(name, seed=11)
     threshold = made.threshold_of(share / 100)
-    assert 100 * made.offload_share(threshold) == pytest.approx(share, abs=1)
+    assert 100 * made.offload_share(threshold) == pytest.approx(share, abs=points)
     assert children / 2 <= made.child_launches(threshold) <= 2 * children
 
 
@@ -97,5 +99,5 @@ def test_random_benchmarks_repeat_themselves(seed: int) -> None:
 
 @pytest.mark.slow
 def test_the_published_page_is_up_to_date() -> None:
-    page = Path(__file__).parents[3] / "docs" / "dynamic-parallelism.md"
+    page = Path(__file__).parents[4] / "docs" / "dynamic-parallelism.md"
     assert page.read_text(encoding="utf-8") == document()

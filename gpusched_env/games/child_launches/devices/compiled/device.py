@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from gpusched_env.compiling import called, native
 from gpusched_env.errors import DeadlockError
 from gpusched_env.games.child_launches.device import AskingDevice, RequestView, deadlock_text, request_view
-from gpusched_env.games.child_launches.devices.compiled.queues import dispatch, enqueue, new_grid, update_room
+from gpusched_env.games.child_launches.devices.compiled.queues import (
+    becomes_ready,
+    dispatch,
+    enqueue,
+    new_grid,
+    update_room,
+)
 from gpusched_env.games.child_launches.devices.compiled.sms import NEVER, arrive, due_sm, end_phase, next_phase_end
 from gpusched_env.games.child_launches.devices.compiled.state import MachineState, Saved, load, new_state, save
 from gpusched_env.games.child_launches.devices.compiled.turns import answer, next_turn, pop_stall, stall_over
@@ -41,7 +47,7 @@ def run_on(state: Any) -> int:
         elif core.stalls > 0 and state.stall_ends[0, 0] <= core.now_ps:
             if stall_over(state, pop_stall(state)):
                 return ASKS
-        elif _head_is_ready(state):
+        elif _one_is_ready(state):
             core.changed = 1
         elif not _go_on(state):
             return DEADLOCK
@@ -81,15 +87,12 @@ def _launch_kernel(state):
 
 
 @called
-def _head_is_ready(state):
-    """Whether the launch whose blocks are next becomes ready now."""
-    core = state.core[0]
-    if core.handing_first == core.handing_end:
+def _one_is_ready(state):
+    """Whether a launch becomes ready now."""
+    number = becomes_ready(state)
+    if number < 0 or state.grids[number].ready_ps > state.core[0].now_ps:
         return False
-    head = state.grids[state.handing[core.handing_first]]
-    if head.ready or head.ready_ps > core.now_ps:
-        return False
-    head.ready = 1
+    state.grids[number].ready = 1
     return True
 
 
@@ -100,10 +103,9 @@ def _go_on(state):
     next_ps = next_phase_end(state)
     if core.stalls > 0:
         next_ps = min(next_ps, state.stall_ends[0, 0])
-    if core.handing_first < core.handing_end:
-        head = state.grids[state.handing[core.handing_first]]
-        if not head.ready:
-            next_ps = min(next_ps, head.ready_ps)
+    number = becomes_ready(state)
+    if number >= 0:
+        next_ps = min(next_ps, state.grids[number].ready_ps)
     if next_ps == NEVER:
         return False
     state.totals[0].warp_ps += (next_ps - core.now_ps) * core.live_warps
@@ -162,13 +164,16 @@ class CompiledWarpDevice(AskingDevice):
 
     def _deadlock(self) -> str:
         core = self.state.core[0]
-        first, end = int(core["handing_first"]), int(core["handing_end"])
+        first, end, head = int(core["handing_first"]), int(core["handing_end"]), int(core["kernel_grid"])
+        host = self.state.grids[head]
+        if host["handed_out"] == host["blocks"]:
+            head = int(self.state.handing[first]) if first < end else -1
         return deadlock_text(
             self._problem,
             self.time_ps,
             waiting=int(core["waiting_end"] - core["waiting_first"]),
             in_use=int(core["in_use"]),
-            head=int(self.state.handing[first]) if first < end else -1,
+            head=head,
             live_warps=int(core["live_warps"]),
             resident_blocks=int(self.totals["resident_blocks"]),
         )

@@ -85,25 +85,43 @@ def enqueue_children(state, warps):
 
 @called
 def dispatch(state):
-    """Hardware queues are filled, then blocks handed out, strictly in order of entry."""
+    """Hardware queues are filled, then blocks handed out, of the host's kernel first, of children in order."""
     core, rules = state.core[0], state.rules[0]
     while core.waiting_first < core.waiting_end and core.in_use < rules.hardware_queues:
         _admit(state, state.waiting[core.waiting_first])
         core.waiting_first += 1
-    while core.handing_first < core.handing_end:
-        leader = state.grids[state.handing[core.handing_first]]
-        if not leader.ready:
-            return
-        number = leader.handing
-        at = _most_room(state, number)
-        if at < 0:
-            return
-        _place(state, number, at)
-        grid = state.grids[number]
-        if grid.handed_out == grid.blocks:
-            leader.handing = grid.next_member
-            if leader.handing < 0:
-                core.handing_first += 1
+    _hand_out(state, core.kernel_grid)
+    while core.handing_first < core.handing_end and _hand_out(state, state.handing[core.handing_first]):
+        core.handing_first += 1
+
+
+@called
+def _hand_out(state, number):
+    """Hand out blocks of a launch; ``False``: some are left, because it is not ready or no SM has room."""
+    leader = state.grids[number]
+    if not leader.ready:
+        return False
+    while leader.handing >= 0:
+        grid = state.grids[leader.handing]
+        while grid.handed_out < grid.blocks:
+            at = _most_room(state, leader.handing)
+            if at < 0:
+                return False
+            _place(state, leader.handing, at)
+        leader.handing = grid.next_member
+    return True
+
+
+@called
+def becomes_ready(state):
+    """The launch that becomes ready next, or -1."""
+    core = state.core[0]
+    number = core.kernel_grid
+    if state.grids[number].ready:
+        if core.handing_first == core.handing_end:
+            return -1
+        number = state.handing[core.handing_first]
+    return -1 if state.grids[number].ready else number
 
 
 @called
@@ -122,8 +140,9 @@ def _admit(state, number):
         state.launches[member].queued_ps = core.now_ps
         core.children -= state.grids[member].nesting > 0
         member = state.grids[member].next_member
-    state.handing[core.handing_end] = number
-    core.handing_end += 1
+    if grid.nesting > 0:
+        state.handing[core.handing_end] = number
+        core.handing_end += 1
 
 
 @called

@@ -99,7 +99,7 @@ class MachineState(NamedTuple):
     waiting: Ints
     """(grids,) those that came to the hardware queues, in order; the core says which still wait."""
     handing: Ints
-    """(grids,) those that got a hardware queue, in order."""
+    """(grids,) children that got a hardware queue, in order."""
     kernels: Table
     base: Ints
     first_request: Ints

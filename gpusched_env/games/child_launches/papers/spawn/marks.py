@@ -6,18 +6,19 @@ from typing import Final
 
 from gpusched_env.experiments.lib.criteria import Kind, Mark
 
-BY_QUEUES: Final = (
-    "That a kernel with nothing to do holds its queue for 4,000 cycles was found from benchmarks that are bound by "
-    "queues, whose bars these are."
+BY_CHILDREN: Final = (
+    "What a warp takes before its loop was fitted to the cycles an extra child of four programs, and an earlier value, "
+    "4,000 cycles as well, came from those that are bound by queues."
 )
+FOUR_BARS: Final = "Four of its bars are in what the prologue was fitted to."
 BY_STRUCTURE: Final = "Inputs were chosen by launches and occupancies, never by a speed-up."
 MARKS: Final = (
-    Mark("baseline-dp, geometric mean", Kind.FITTED, BY_QUEUES, "the flat program: 1.00, inside"),
-    Mark("baseline-dp, mean error of the bars", Kind.FITTED, BY_QUEUES),
+    Mark("baseline-dp, geometric mean", Kind.FITTED, BY_CHILDREN, "the flat program: 1.00, inside"),
+    Mark("baseline-dp, mean error of the bars", Kind.FITTED, BY_CHILDREN),
     Mark(
         "offline-search, geometric mean",
         Kind.PREDICTED,
-        f"{BY_STRUCTURE} Errors of bars have both signs, and cancel.",
+        f"{BY_STRUCTURE} Errors of bars have both signs, and cancel. {FOUR_BARS}",
         "the flat program: 1.00",
     ),
     Mark(
@@ -30,9 +31,40 @@ MARKS: Final = (
         "spawn over offline-search, geometric means",
         Kind.PREDICTED,
         "It is the quotient of two other criteria, and says little beyond them.",
-        "every child is launched: 0.63",
+        "every child is launched: 0.68",
     ),
-    Mark("offline-search, mean error of the bars", Kind.PREDICTED, BY_STRUCTURE),
+    Mark(
+        "spawn over baseline-dp, geometric means",
+        Kind.FITTED,
+        f"{BY_CHILDREN} It is the quotient of two other criteria.",
+        "every child is launched: 1.00",
+    ),
+    Mark(
+        "SA-thaliana over flat, *",
+        Kind.PREDICTED,
+        f"{BY_STRUCTURE} The paper has three values, of which at most two can come out.",
+        "the flat program: 1.00",
+    ),
+    Mark(
+        "BFS-graph500, million cycles, flat",
+        Kind.FITTED,
+        "That L1 keeps the list of edges, as the hits of L2 say, was decided with this figure in view: otherwise 15.3.",
+    ),
+    Mark("BFS-graph500, million cycles, baseline-dp", Kind.FITTED, BY_CHILDREN, "the flat program: 8.21, inside"),
+    Mark(
+        "BFS-graph500, million cycles, offline-search",
+        Kind.PREDICTED,
+        BY_STRUCTURE,
+        "every child is launched: 5.89, inside",
+    ),
+    Mark(
+        "BFS-graph500, million cycles, spawn",
+        Kind.VACUOUS,
+        "It is within 18 % without SPAWN.",
+        "every child is launched: 5.89, inside",
+    ),
+    Mark("cycles an extra child, *", Kind.FITTED, BY_CHILDREN, "children that cost nothing: 0"),
+    Mark("offline-search, mean error of the bars", Kind.PREDICTED, f"{BY_STRUCTURE} {FOUR_BARS}"),
     Mark("spawn, mean error of the bars", Kind.PREDICTED, BY_STRUCTURE),
     Mark("benchmarks whose best share is found", Kind.PREDICTED, f"{BY_STRUCTURE} Shares of the sweep are given."),
     Mark(

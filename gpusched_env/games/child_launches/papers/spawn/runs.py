@@ -20,6 +20,7 @@ from gpusched_env.games.child_launches.devices import make_launch_device
 from gpusched_env.games.child_launches.hardware.warp_machine import H200
 from gpusched_env.games.child_launches.problem import LaunchProblem, launch_problem
 from gpusched_env.games.child_launches.scheduler import LaunchScheduler, run_application
+from gpusched_env.games.child_launches.workload.catalogue import whole_of
 from gpusched_env.games.child_launches.workload.launches import LaunchRequests, ParentKernel, Threads
 from gpusched_env.games.child_launches.workload.suite import benchmark
 
@@ -167,8 +168,6 @@ CHOICES = {
 }
 """Choices of SPAWN that the paper leaves open."""
 SHARE = "share "
-OF_OFFLOADABLE = ("GC-citation", "GC-graph500", "MM-small", "MM-large")
-"""Benchmarks whose published shares are read as shares of what can be offloaded."""
 
 
 def published() -> Any:
@@ -183,23 +182,13 @@ def _both(what: str, change: Callable[..., Change], *names: str) -> dict[str, Ch
 SENSITIVITY: dict[str, Change] = {
     **_both("latency", machine, "l2_cycles", "dram_cycles", "step_cycles"),
     **_both("lines of memory", body, "parent_lines", "child_lines"),
-    **_both("instructions", body, "instructions"),
-    **_both("lines of the GPU a cycle", machine, "gpu_lines"),
-    **_both("lines of an SM a cycle", machine, "sm_lines"),
-    **_both("DRAM latency", machine, "dram_cycles"),
     **_both("prologue", machine, "prologue_cycles"),
-    **_both("dispatch", machine, "dispatch_cycles"),
-    **_both("A", machine, "per_child_cycles"),
     **_both("b", machine, "per_call_cycles"),
 }
 MECHANISMS: dict[str, Change] = {
-    "no launch cost (A = b = dispatch = 0)": machine(per_child_cycles=0, per_call_cycles=0, dispatch_cycles=0),
-    "no cost a child (A = 0)": machine(per_child_cycles=0),
-    "128 hardware queues": machine(hardware_queues=4),
+    "no launch cost (A = b = 0)": machine(per_child_cycles=0, per_call_cycles=0),
     "no limit of hardware queues": machine(hardware_queues=1 << 20),
     "64 blocks an SM": block_slots,
-    "no limits of memory": machine(gpu_lines=1e9, sm_lines=1e9),
-    "no limits of memory and issue": machine(gpu_lines=1e9, sm_lines=1e9, issue_width=1e9),
 }
 SHARED_QUEUE = "a queue a parent's block"
 STRUCTURE: dict[str, Change] = {
@@ -249,8 +238,7 @@ class SpawnRun:
         if not self.scheduler.startswith(SHARE):
             return make_launch_scheduler(self.scheduler)
         made = problem_of(self.benchmark).benchmark
-        whole = made.offloadable if self.benchmark in OF_OFFLOADABLE else 1.0
-        return Threshold(made.threshold_of(float(self.scheduler.removeprefix(SHARE)) / 100 * whole))
+        return Threshold(made.threshold_of(float(self.scheduler.removeprefix(SHARE)) / 100 * whole_of(made)))
 
 
 @functools.lru_cache(maxsize=16)

@@ -141,7 +141,7 @@ def offload_table(figures: SpawnFigures) -> Table:
         bars = ", ".join(f"{share} %: {of['ours']:.2f} / {of['paper']:.2f}" for share, of in shares.items())
         rows.append((name, f"{ours:g} / {theirs:g}", f"{points:g}", f"{errors[name]:.0%}", bars))
     note = (
-        "Static thresholds that offload a share of the work (Figure 5; of GC and MM, of what can be offloaded). "
+        "Static thresholds that offload a share of the work (Figure 5; of GC and SSSP, of what can be offloaded). "
         "*Best*: the share with the largest speed-up; of the paper's equal bars the nearest to ours. The largest "
         "speed-ups of some lie between shares of the sweep, and are not seen here. *Error*: mean over the bars."
     )
