@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from gpusched_env import __version__
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.criteria import Mark, criteria_csv, marks_table, tally_of
@@ -22,6 +21,7 @@ from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.verdicts import JudgedByName, JudgedResult, Simulation, as_row, run_cells
 from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.versions import versions
 
 if TYPE_CHECKING:
     from typing import Self
@@ -145,7 +145,7 @@ class Reproduction(JudgedResult):
         return frame([{**asdict(cell), **asdict(figures)} for cell, figures in found.items()])
 
     def as_dict(self) -> dict[str, Any]:
-        head = {"schema": f"gpusched-{self.name}/1", "name": self.name, "version": __version__, "holds": self.holds}
+        head = {"schema": f"gpusched-{self.name}/1", "name": self.name, "version": versions()["gpusched-env"], "holds": self.holds}
         return {**head, **self.data()}
 
     def markdown(self) -> str:
