@@ -145,7 +145,8 @@ class Reproduction(JudgedResult):
         return frame([{**asdict(cell), **asdict(figures)} for cell, figures in found.items()])
 
     def as_dict(self) -> dict[str, Any]:
-        head = {"schema": f"gpusched-{self.name}/1", "name": self.name, "version": versions()["gpusched-env"], "holds": self.holds}
+        made_with = versions()["gpusched-env"]
+        head = {"schema": f"gpusched-{self.name}/1", "name": self.name, "version": made_with, "holds": self.holds}
         return {**head, **self.data()}
 
     def markdown(self) -> str:
