@@ -260,7 +260,7 @@ class Paper(Reproduction):
         ]
 
     def _widest(self) -> list[Target]:
-        """Of mix 7, in which the paper's ECLIP gains most; and in how many mixes no other scheduler of it serves more."""
+        """Of mix 7, in which the paper's ECLIP gains most; and in how many no other scheduler of it serves more."""
         others = [of for of in SCHEDULERS if of not in (ECLIP, OWN)]
         best = [mix for mix in MIXES if all(self.gain("total_per_s", ECLIP, other)[mix] > 0.0 for other in others)]
         served, saved = (100.0 * self.gain(figure, ECLIP)[7] for figure in ("total_per_s", "jobs_per_j"))
