@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gpusched_env.devices import make_device
+from gpusched_env.devices.compiled import tables
+from gpusched_env.envs.batch import EnvBatch
 from gpusched_env.envs.env import GpuSchedulingEnv
 from gpusched_env.envs.vector_env import GpuSchedulingVectorEnv
 from gpusched_env.errors import ThreadError
@@ -155,3 +157,25 @@ def test_a_method_may_call_another_and_leaves_after_an_error() -> None:
     thread.start()
     thread.join()
     assert found == [2]
+
+
+def test_threads_share_what_a_device_makes_of_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of environments has addresses of it, so that there must not be a second one."""
+    made = tables._Tabulation.tables
+    at_once = threading.Barrier(2)
+
+    def slowly(making: Any) -> Any:
+        # Whoever is alone in here goes on, too.
+        with suppress(threading.BrokenBarrierError):
+            at_once.wait(0.2)
+        return made(making)
+
+    monkeypatch.setattr(tables._Tabulation, "tables", slowly)
+    problem, layout = build_problem(load_scenario("Toy")), GpuSchedulingVectorEnv("Toy", num_envs=1).layout
+    batches = [EnvBatch(1, layout, wait_us=100.0) for _ in range(2)]
+    threads = [threading.Thread(target=batch.begin, args=(0, problem, 0)) for batch in batches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert batches[0].arena(0)._tables is batches[1].arena(0)._tables
