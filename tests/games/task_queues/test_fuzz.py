@@ -20,13 +20,11 @@ from gpusched_env.games.task_queues.hardware.machine import StepPrices
 from tests.refusals import refused
 
 
-class NeverPutsBack(ReferenceTaskDevice):
-    """Loses what workers had taken when the form changes."""
+class CountsOneMore(ReferenceTaskDevice):
+    """Says that one more was put back when the form changes: that takes longer."""
 
     def _put_tasks_back(self) -> int:
-        for worker in self._workers:
-            worker.index = worker.limit
-        return super()._put_tasks_back()
+        return super()._put_tasks_back() + 1
 
 
 class PollsLate(ReferenceTaskDevice):
@@ -64,7 +62,7 @@ def test_the_devices_do_not_differ_and_everything_happens() -> None:
     } <= set(tally.features)  # fmt: skip
 
 
-@pytest.mark.parametrize("device", [NeverPutsBack, PollsLate, ForgetsWhatIsOnTheWay])
+@pytest.mark.parametrize("device", [CountsOneMore, PollsLate, ForgetsWhatIsOnTheWay])
 def test_faults_are_found(device: type[ReferenceTaskDevice]) -> None:
     tally = fuzz(device, fuzzing=TASKS, episodes=40, enough=1)
     assert tally.differences
