@@ -146,7 +146,7 @@ def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         "autoreset": 16,
         "fleet": 1172, "fleet_separate": 1172,
         **{f"{what}_{scenario}": 4 for scenario in suite.WRAPPED for what in ("native", "made", "plain")},
-        "pairs_row": 6, "pairs_tile": 6, "periods": 440, "tasks": 390_035,
+        "pairs_row": 6, "pairs_tile": 6, "periods": 440, "tasks": 366_029,
         "ppo": 128, "ppo_null": 128, "ppo_large_batches": 128, "ppo_large_batches_null": 128,
         "kernel_alone": 40, "kernel_alone_million": 40, "two_tenants": 40, "two_tenants_million": 40, "sms_1320": 40,
         "small_kernel": 40, "small_kernels_64_tenants": 1280, "tenants_64": 1280,
