@@ -6,5 +6,5 @@ PyTorch models, ``torch_gpu.py`` captures and traces them, ``graphs.py`` replays
 ``sharing.py`` says what is recorded of inference beside training, ``sharing_gpu.py`` runs both in threads or
 processes, ``tasks.py`` has the tasks, launched by Python or by compiled code (``repeating.cpp``). ``processes.py`` has
 pairs of programs that Python launches, ``board.py`` energy and clocks meanwhile. ``scatters.py`` has kernels that add
-to drawn places (``scatter.cu``) and long grids before short kernels, ``capped.py`` a client that is held to some SMs.
+to drawn places and long grids before short kernels, ``capped.py`` a client that is held to some SMs.
 """

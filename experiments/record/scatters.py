@@ -14,12 +14,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from gpusched_env.devices.cuda.kernels import compiled
 from gpusched_env.experiments.record.gpu import CupyRecorder, StreamedKernel
 from gpusched_env.experiments.record.library import Blocks, Spec, figures, medians
 
 SCATTERS: Final = "scatters"
-SOURCE: Final = "scatter.cu"
 WORDS: Final = 1 << 28
 """Of the table: a gigabyte."""
 WORD_ADDS, ROW_ADDS, ROW_COPIES, ROW_READS = 0, 1, 2, 3
@@ -34,7 +32,7 @@ MOST_BLOCKS: Final = 4096
 
 
 class ScatterKernel(Spec, frozen=True, kw_only=True):
-    """A kernel of ``scatter.cu``; ``fma`` and ``load`` are 0."""
+    """A kernel ``scatter`` of ``work.cu``; ``fma`` and ``load`` are 0."""
 
     spread: int = 1
     access: int = ROW_ADDS
@@ -168,15 +166,12 @@ def repeated(gpu: CupyRecorder, launches: Sequence[StreamedKernel]) -> tuple[lis
 
 
 class CupyScatters(CupyRecorder):
-    """Runs kernels of ``scatter.cu`` besides those of ``work.cu``."""
+    """Runs both kernels of ``work.cu``."""
 
     def __init__(self, number: int = 0) -> None:
         super().__init__(number)
         with self._told():
-            module = self._cp.cuda.Module()
-            module.load(compiled(__package__, SOURCE, f"sm_{self._cp.cuda.Device(number).compute_capability}"))
-            self._module = module
-            self._scatter = int(module.get_function("scatter").ptr)
+            self._scatter = int(self._modules[0].get_function("scatter").ptr)
             self._table = self._cp.zeros(WORDS, np.float32)
             self._cp.cuda.runtime.deviceSynchronize()
 
