@@ -190,13 +190,14 @@ def test_snapshots_are_played_on_by_what_made_them(monkeypatch: pytest.MonkeyPat
     problem, device = build_problem(load_scenario("Toy")), EitherDevice()
     view = device.reset(problem, 0, snapshots=True)
     assert view is not None
+    pending = view.pending.array
     plain = device.snapshot()
     device.reset(problem, 0, snapshots=True)
     fast = device.snapshot()
     for snapshot in (plain, fast, plain):
         found = device.restore(snapshot)
         assert found is not None
-        assert np.array_equal(found.pending.array, view.pending.array)
+        assert np.array_equal(found.pending.array, pending)
         device.apply(Wait(1.0))
 
 
