@@ -45,7 +45,6 @@ from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
-from gpusched_env.workload.carry_over import by_vector_units
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
 GPU: Final = "mi50"
@@ -151,8 +150,7 @@ def scaled(name: str, kernels: int) -> Workload:
     often = dict(zip(launches, times.tolist(), strict=True))
     found: list[Op] = [op for place, op in enumerate(ops) for _ in range(often.get(place, 1))]
     iteration_us = workload.iteration_us[0] * kernels / len(launches)
-    scaled = msgspec.structs.replace(workload, variants=(Variant(ops=tuple(found)),), iteration_us=(iteration_us,))
-    return by_vector_units(scaled)
+    return msgspec.structs.replace(workload, variants=(Variant(ops=tuple(found)),), iteration_us=(iteration_us,))
 
 
 def _switches(episode: Episode, scheduler: str) -> Iterator[float]:
