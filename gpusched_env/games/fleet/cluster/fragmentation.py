@@ -41,7 +41,8 @@ class TypicalPods(NamedTuple):
 def typical_pods(workload: Workload, models: Sequence[str]) -> TypicalPods:
     """The typical pods of a workload; of equally frequent requests the larger one comes first."""
     counts: Counter[tuple[int, int, int, str]] = Counter()
-    for kind, count in zip(workload.kinds, workload.counts, strict=True):
+    for place, count in Counter(workload.submitted).items():
+        kind = workload.kinds[place]
         counts[kind.cpu_milli, kind.gpu_milli, kind.gpus, kind.models] += count
     pods, reached, found = sum(counts.values()), 0, []
     for request, count in sorted(counts.items(), key=lambda one: (one[1], one[0]), reverse=True):

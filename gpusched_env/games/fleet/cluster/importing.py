@@ -1,13 +1,12 @@
 """Clusters as tables: CSV files of nodes and of pods, also gzipped, with a line of names. More columns may follow.
 
 Nodes have ``cpu_milli, memory_mib, gpu, model``, pods ``cpu_milli, memory_mib, num_gpu, gpu_milli`` and, where some can
-run on some GPU models only, ``gpu_spec``: those models, separated by ``|``. Either may have a ``count`` of such nodes or
-pods. That is how the public simulator of Weng et al. (USENIX ATC 2023) has them.
+run on some GPU models only, ``gpu_spec``: those models, separated by ``|``. Either may have a ``count``: so many of
+them, one after the other. That is how the public simulator of Weng et al. (USENIX ATC 2023) has them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -45,7 +44,9 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
     for where, row in _rows(path, NODE_COLUMNS):
         gpus, model = _whole(where, row, "gpu", MOST_GPUS), _model(where, row, "model")
         if (gpus > 0) != bool(model):
-            raise InputError(f"{where}: gpu is {gpus} and model is {model!r}; a node with GPUs, and no other, has a model")
+            raise InputError(
+                f"{where}: gpu is {gpus} and model is {model!r}; a node with GPUs, and no other, has a model"
+            )
         if "|" in model:
             raise InputError(f"{where}: model is {model!r}, must be one GPU model")
         node = Node(_whole(where, row, "cpu_milli", MOST_CPU_MILLI, 1), _memory(where, row), gpus, model)
@@ -64,22 +65,24 @@ def read_pods(path: Path, name: str | None = None) -> Workload:
     Raises:
         InputError: it cannot be read, or a line of it is broken; names file, line and field.
     """
-    counts: Counter[PodKind] = Counter()
+    pods: list[PodKind] = []
     for where, row in _rows(path, POD_COLUMNS):
-        gpus, milli = (_whole(where, row, field, most) for field, most in (("num_gpu", MOST_GPUS), ("gpu_milli", WHOLE_GPU)))
+        gpus, milli = (
+            _whole(where, row, field, most) for field, most in (("num_gpu", MOST_GPUS), ("gpu_milli", WHOLE_GPU))
+        )
         if (gpus == 0) != (milli == 0):
             raise InputError(f"{where}: num_gpu is {gpus} and gpu_milli is {milli}; both are 0, or none is")
         if gpus > 1 and milli != WHOLE_GPU:
             raise InputError(f"{where}: gpu_milli is {milli}, must be {WHOLE_GPU} where num_gpu is {gpus}, above 1")
         models = _model(where, row, "gpu_spec") if gpus else ""
         kind = PodKind(_whole(where, row, "cpu_milli", MOST_CPU_MILLI), _memory(where, row), gpus, milli, models)
-        counts[kind] += _count(where, row, MOST_PODS)
-        if counts.total() > MOST_PODS:
+        count = _count(where, row, MOST_PODS)
+        if len(pods) + count > MOST_PODS:
             raise InputError(f"{where}: more than {MOST_PODS} pods")
-    if not counts:
+        pods += [kind] * count
+    if not pods:
         raise InputError(f"{path}: no pods, at least one must be there")
-    kinds = sorted(counts)
-    return Workload(name or path.name.partition(".")[0], tuple(kinds), tuple(counts[kind] for kind in kinds))
+    return Workload.of_pods(name or path.name.partition(".")[0], pods)
 
 
 def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, str]]]:

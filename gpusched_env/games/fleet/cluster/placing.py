@@ -114,7 +114,9 @@ def place_pod(state: Any, pods: Any, typical: Any, kept: Any, node: int, kind: i
 
 
 @native()
-def place_all(policy: int, state: Any, pods: Any, typical: Any, kept: Any, arrivals: Any, draws: Any, after: Any) -> None:
+def place_all(
+    policy: int, state: Any, pods: Any, typical: Any, kept: Any, arrivals: Any, draws: Any, after: Any
+) -> None:
     """Place pods one after the other; what fits nowhere is dropped.
 
     Args:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -56,23 +55,23 @@ class PodKind(NamedTuple):
 
 @dataclass(frozen=True)
 class Workload:
-    """Pods that users submit, in no order."""
+    """Pods that users submit."""
 
     name: str
     kinds: tuple[PodKind, ...]
-    counts: tuple[int, ...]
-    """Pods of each kind."""
+    submitted: tuple[int, ...]
+    """The kind of each pod, in the order of the list that it comes from."""
 
     @classmethod
-    def of_pods(cls, name: str, pods: Iterable[PodKind]) -> Workload:
-        """A workload of single pods, whose kinds come sorted."""
-        counts = sorted(Counter(pods).items())
-        return cls(name, tuple(kind for kind, _ in counts), tuple(count for _, count in counts))
+    def of_pods(cls, name: str, pods: Sequence[PodKind]) -> Workload:
+        """A workload of single pods; its kinds are sorted."""
+        places = {kind: place for place, kind in enumerate(sorted(set(pods)))}
+        return cls(name, tuple(places), tuple(places[pod] for pod in pods))
 
     @property
     def asked_milli(self) -> int:
         """Thousandths of GPUs that all pods ask for."""
-        return sum(kind.asked_milli * count for kind, count in zip(self.kinds, self.counts, strict=True))
+        return sum(self.kinds[kind].asked_milli for kind in self.submitted)
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class ClusterProblem:
     workload: Workload
 
     def __post_init__(self) -> None:
-        name, kinds, pods = self.workload.name, self.workload.kinds, sum(self.workload.counts)
+        name, kinds, pods = self.workload.name, self.workload.kinds, len(self.workload.submitted)
         if not 1 <= len(self.nodes) <= MOST_NODES:
             raise InputError(f"{name}: the cluster has {len(self.nodes)} nodes, must have 1 to {MOST_NODES}")
         if not 1 <= pods <= MOST_PODS:

@@ -1,4 +1,4 @@
-"""A run: all pods that arrive, placed by a policy, and what is then in use and fragmented, by what has been asked for."""
+"""A run: all pods that arrive, placed by a policy, and what is in use and fragmented by what has been asked for."""
 
 from __future__ import annotations
 

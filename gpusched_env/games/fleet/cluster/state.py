@@ -60,8 +60,8 @@ def pod_table(kinds: Sequence[PodKind], models: Sequence[str]) -> PodTable:
         [(not kind.allowed or model in kind.allowed) for model in models] + [not kind.allowed or kind.gpus == 0]
         for kind in kinds
     ]
-    columns = (np.array([getattr(kind, name) for kind in kinds], np.int64) for name in PodTable._fields[:4])
-    return PodTable(*columns, np.array(allowed, np.bool_))
+    columns = np.array([kind[:4] for kind in kinds], np.int64).T.copy()
+    return PodTable(columns[0], columns[1], columns[2], columns[3], np.array(allowed, np.bool_))
 
 
 def empty_cluster(problem: ClusterProblem, order: NDArray[np.int64]) -> ClusterState:

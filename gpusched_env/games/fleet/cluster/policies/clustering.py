@@ -28,9 +28,7 @@ def clustering_score(state: Any, pods: Any, node: int, kind: int) -> int:
     for each in range(state.classes.shape[1]):
         if state.classes[node, each] > 0:
             found += 1
-    if state.classes[node, own] > 0:
-        group = 3 if found == 1 else 2
-    else:
-        group = 1 if found == 0 else 0
+    same = state.classes[node, own] > 0
+    group = 3 if same and found == 1 else 2 if same else 1 if found == 0 else 0
     used = QUARTER * (state.largest[GPU] - free_milli(state, node)) // state.largest[GPU]
     return int(used + QUARTER * group)

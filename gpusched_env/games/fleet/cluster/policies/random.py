@@ -1,4 +1,5 @@
-"""Random: any node that a pod fits on, with equal chances; a pod that shares a GPU gets any with room (``random_score.go``)."""
+"""Random: any node that a pod fits on, with equal chances (``random_score.go``). A pod that shares a GPU gets any with
+room."""
 
 from __future__ import annotations
 
