@@ -24,6 +24,8 @@ from gpusched_env.games.fleet.cluster.problem import MOST_PODS, ClusterProblem
 RATIO: Final = 1.3
 """What pods ask for in the paper's figures, over the GPUs of the cluster."""
 MOST_RATIO: Final = 10.0
+MOST_CHOICES: Final = 2_000_000_000
+"""Pods times nodes, at most: seconds of a policy."""
 LOGGED: Final = 1
 """Numbers that the simulator draws for its log before it shuffles pods (``core.go``)."""
 WATCHES: Final = 10
@@ -58,10 +60,11 @@ def draw_arrivals(problem: ClusterProblem, seed: int, ratio: float = RATIO) -> A
         raise InputError(f"the ratio is {ratio:g}, must be above 0 and at most {MOST_RATIO:g}")
     workload, room = problem.workload, ratio * problem.capacity_milli
     pods = len(workload.submitted)
-    if (expected := pods * room / workload.asked_milli) > MOST_PODS:
+    most = min(MOST_PODS, MOST_CHOICES // len(problem.nodes))
+    if (expected := pods * room / workload.asked_milli) > most:
         raise InputError(
-            f"{workload.name}: about {expected:.0f} pods would arrive until they have asked for {ratio:g} times the "
-            f"GPUs, must be at most {MOST_PODS}"
+            f"{workload.name}: about {expected:.0f} pods would arrive on {len(problem.nodes)} nodes until they have "
+            f"asked for {ratio:g} times the GPUs, must be at most {most}"
         )
     asked = [kind.asked_milli for kind in workload.kinds]
     kinds, total, random = list(workload.submitted), workload.asked_milli, GoRandom(seed)
@@ -75,6 +78,8 @@ def draw_arrivals(problem: ClusterProblem, seed: int, ratio: float = RATIO) -> A
         while total + workload.kinds[kind := workload.submitted[random.below(pods)]].gpu_milli <= room:
             total += asked[kind]
             kinds.append(kind)
+    if not kinds:
+        raise InputError(f"{workload.name}: every pod asks for more than {ratio:g} times the GPUs of the cluster")
     for _ in range(WATCHES):
         random.next63()
     order = np.argsort(random.permutation(len(problem.nodes)))

@@ -107,12 +107,35 @@ FGD leaves the fewest GPUs idle on {first} of {workloads} workloads. When pods h
 Random is judged by its means: the largest difference at 130 % is {random:.2f} points.
 """
 
+LEGEND: Final = """\
+## A cluster of your own
+
+Two tables of comma-separated values, each with a line of names; they may be gzipped, and have more columns.
+
+```sh
+gpusched cluster --nodes nodes.csv --pods pods.csv --policies best-fit,fgd --json placed.json
+```
+
+| column | of | is |
+|---|---|---|
+| `cpu_milli` | both | thousandths of a core |
+| `memory_mib` | both | memory in MiB |
+| `gpu` | nodes | GPUs, 0 to 16 |
+| `model` | nodes | the model of its GPUs; empty without GPUs |
+| `num_gpu` | pods | GPUs, 0 to 16 |
+| `gpu_milli` | pods | thousandths of each: 1000, less of a shared one, 0 without GPUs |
+| `gpu_spec` | pods | models that it can run on, separated by `|`; empty or no such column: any |
+| `count` | both | so many of them; no such column: one |
+
+Policies divide CPU and GPUs by what the largest node has. A table with a mistake is refused, with line and column."""
+
 
 class Paper(Reproduction):
     """Curves of allocation and fragmentation."""
 
     name = "fgd"
     title = "FGD: fragmentation gradient descent"
+    legend = LEGEND
     marks = MARKS
 
     @staticmethod
