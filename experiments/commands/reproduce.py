@@ -19,6 +19,10 @@ def reproduce(
     docs: Docs = None,
     simulator: Simulator = "compiled",
     workers: Workers = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep finished runs there; the same command goes on where it was ended."),
+    ] = None,
     stored: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="One table of all papers whose pages are there, instead.")
     ] = None,
@@ -45,8 +49,9 @@ def reproduce(
     pages = writing(("--docs", docs), ("--out", out and out / f"{name}.md"), overwrite=overwrite)
     with data as write_data, pages as write_page:
         cells = paper.cells()
+        kept = None if runs is None else paper.kept(runs, simulator)
         with progress_bar(len(cells), "run", "the tables") as on_progress:
-            result = paper.simulate(simulator, workers, on_progress, cells)
+            result = paper.simulate(simulator, workers, on_progress, cells, kept)
         output_console().print(result)
         for option in ("--json", "--out"):
             write_data(option, result.as_dict)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.criteria import VERDICTS, Criterion, missed_by
 from gpusched_env.experiments.lib.terminal import DisplayedResult
-from gpusched_env.experiments.lib.workers import Progress, run_all
+from gpusched_env.experiments.lib.workers import Progress, counting, run_tasks
 
 if TYPE_CHECKING:
     from gpusched_env.display.frame import DataFrame
+    from gpusched_env.experiments.lib.kept_cells import KeptCells
 
 
 T = TypeVar("T")
@@ -303,9 +304,21 @@ def run_cells(
     device: str = "compiled",
     workers: int | None = None,
     on_progress: Progress | None = None,
+    kept: KeptCells | None = None,
 ) -> dict[Any, Any]:
-    """The figures of every cell, by cell; in worker processes (default: one a CPU core)."""
-    return dict(zip(cells, run_all(_Simulate(device), cells, workers, on_progress), strict=True))
+    """The figures of every cell, by cell; in worker processes (default: one a CPU core).
+
+    Those that are ``kept`` are not simulated, all others are kept as they finish.
+    """
+    found = {} if kept is None else kept.of(cells)
+    ahead = [cell for cell in cells if cell not in found]
+    tell = counting(on_progress, len(cells), len(found))
+    for index, figures in run_tasks(_Simulate(device), ahead, workers):
+        found[ahead[index]] = figures
+        if kept is not None:
+            kept.add(ahead[index], figures)
+        tell(1)
+    return {cell: found[cell] for cell in cells}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,19 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from gpusched_env.closure import closure
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.criteria import Mark, criteria_csv, marks_table, tally_of
 from gpusched_env.experiments.lib.figures import tables_csv
+from gpusched_env.experiments.lib.kept_cells import KeptCells
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.verdicts import JudgedByName, JudgedResult, Simulation, as_row, run_cells
 from gpusched_env.experiments.lib.workers import Progress
+from gpusched_env.sources import hash_of
 from gpusched_env.versions import versions
 
 if TYPE_CHECKING:
@@ -57,11 +61,26 @@ class Reproduction(JudgedResult):
         workers: int | None = None,
         on_progress: Progress | None = None,
         cells: Sequence[Simulation] | None = None,
+        kept: KeptCells | None = None,
     ) -> Self:
-        """Run ``cells``, by default all, and what follows from them, in processes (default: one a CPU core)."""
-        found = run_cells(cls.cells() if cells is None else cells, device, workers, on_progress)
+        """Run ``cells``, by default all, and what follows from them, in processes (default: one a CPU core).
+
+        Those that are ``kept`` are not run, all others are kept as they finish.
+        """
+        found = run_cells(cls.cells() if cells is None else cells, device, workers, on_progress, kept)
         further = cls.further(found)
-        return cls({**found, **run_cells(further, device, workers)} if further else found)
+        return cls({**found, **run_cells(further, device, workers, kept=kept)} if further else found)
+
+    @classmethod
+    def kept(cls, folder: Path, device: str) -> KeptCells:
+        """Cells that have finished on a device, in a file of the folder; one by other sources or data is refused."""
+        made = hash_of([*closure([cls.__module__]), *cls.reads()], device)
+        return KeptCells(folder, cls.name, made)
+
+    @staticmethod
+    def reads() -> Sequence[Path]:
+        """Files of data that the cells read, and the sources do not name."""
+        return ()
 
     @staticmethod
     @abstractmethod

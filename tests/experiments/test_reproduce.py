@@ -227,7 +227,7 @@ def test_papers_are_found_by_their_modules() -> None:
     from gpusched_env.experiments.cli import app
 
     assert paper_names() == [
-        "acs", "atos", "bwlock", "colocation-agent", "concurrency", "cusync", "eclip", "fikit", "fleet-agent",
+        "acs", "atos", "bwlock", "colocation-agent", "concurrency", "cusync", "eclip", "fgd", "fikit", "fleet-agent",
         "fleet-blocks", "fleet-rates", "gpucolo", "gpucolo-fleet", "recordings", "shared-memory-agent", "spawn",
         "task-queue-agent",
     ]  # fmt: skip

@@ -51,6 +51,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.workload import encode_workload
 from tests.experiments import test_calibrate, test_carried, test_validate
 from tests.experiments.trainings import training
+from tests.games.fleet.cluster import test_importing
 from tests.games.fleet.workload import test_traces
 from tests.robustness.mutating import mutated
 from tests.workload.execution_traces import launched, node, operator, operators, tensor
@@ -326,6 +327,16 @@ def write_philly(folder: Path) -> None:
     (folder / "log.json").write_text(json.dumps(test_traces.philly()))
 
 
+def write_cluster(folder: Path) -> None:
+    (folder / "nodes.csv").write_text(test_importing.NODE_ROWS)
+    (folder / "pods.csv").write_text(test_importing.POD_ROWS.replace("|T4", ""))
+
+
+def place(folder: Path) -> None:
+    files = ("--nodes", folder / "nodes.csv", "--pods", folder / "pods.csv")
+    command("cluster", *files, "--policies", "fgd", "--seeds", 1)
+
+
 ATTACKED: dict[str, Attacked] = {
     "scenario": Attacked(write_scenarios, play),
     "gpu": Attacked(write_gpu, play_on),
@@ -354,6 +365,7 @@ ATTACKED: dict[str, Attacked] = {
     "pai": Attacked(
         write_pai, lambda folder: command(*SMALL, "--pai", folder / "instances.csv", folder / "sensors.csv")
     ),
+    "cluster": Attacked(write_cluster, place),
     "philly": Attacked(write_philly, lambda folder: command(*SMALL, "--philly", folder / "log.json")),
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpusched_env.experiments.lib.options import USE, FirstSeed, Json, Overwrite, with_fields
+from gpusched_env.games.fleet.experiments.cluster_command import cluster
 
 if TYPE_CHECKING:
     from gpusched_env.games.fleet.device import FleetDispatcher, FleetRun
@@ -51,8 +52,9 @@ class FleetOptions:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command of this file to ``app``."""
+    """Add the commands of fleets to ``app``."""
     app.command("fleet", rich_help_panel=USE)(with_fields(fleet))
+    app.command("cluster", rich_help_panel=USE)(with_fields(cluster))
 
 
 def fleet(options: FleetOptions) -> None:
