@@ -10,8 +10,9 @@ What is done, and why it may be off:
   shorter by the ratio of the two GPUs' :class:`~gpusched_env.hardware.specs.MatrixRates`. Names tell whether factors
   have 32 bits, and whether tensor cores multiply them. Of vector units it is the ratio of what both boards were
   measured to sustain, where that is known: under their power limits that is far from what clocks and SMs promise (an
-  A100 over an L4 1.9 times, where data sheets have 0.64). Of tensor cores, and of all matrix kernels on boards
-  without a rate of vector units, it is that of data sheets.
+  A100 over an L4 1.9 times, where data sheets have 0.64). Of tensor cores, and of boards that were not measured,
+  it is that of data sheets. (In the first version of the laws, as of tensor cores: vector units came out too slow by
+  the ratio of an H100's TF32 to its single precision, eight times.)
 * **The rest** is the simulator's business (:func:`~gpusched_env.workload.profile.profile_kernel`): a block's latency
   and issue demand scale with the SM clock, DRAM traffic stays, and waves of blocks follow from the SMs and what fits
   on them. Latencies of caches and memory are thereby taken to be equal in clocks. Traffic that no counter measured is
@@ -41,7 +42,7 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import is_chain
 from gpusched_env.workload.generated_names import is_irregular
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import profile_kernel
+from gpusched_env.workload.profile import Physics, profile_kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Workload
 
 SINGLE = re.compile(r"tf32|f32f32|ffma|sgemm|s1688gemm_\d|<float", re.IGNORECASE)
@@ -87,7 +88,7 @@ class CarriedOver:
         return f"{estimates} (of {counted(self.kernels, 'kernel')}, {done})" if done else estimates
 
 
-def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver | None]:
+def carry_over(workload: Workload, gpu: GpuSpec, physics: Physics = 1) -> tuple[Workload, CarriedOver | None]:
     """``workload`` as the libraries of ``gpu`` would run it, and what was done; itself if it was recorded there.
 
     Durations are still those on the GPU of the recording, of a kernel that has the new shape and, if matrix arithmetic
@@ -95,8 +96,8 @@ def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver 
     """
     if workload.gpu == gpu.name:
         return workload, None
-    factors = [_factor(kernel, workload.spec, gpu) for kernel in workload.kernels]
-    kernels = tuple(carried_kernel(kernel, workload.spec, gpu) for kernel in workload.kernels)
+    factors = [_factor(kernel, workload.spec, gpu, physics) for kernel in workload.kernels]
+    kernels = tuple(carried_kernel(kernel, workload.spec, gpu, physics) for kernel in workload.kernels)
     done = CarriedOver(
         workload=workload.name,
         recorded_on=workload.gpu,
@@ -108,10 +109,10 @@ def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver 
     return msgspec.structs.replace(workload, kernels=kernels, **with_scaled_durations(workload, factors)), done
 
 
-def carried_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> Kernel:
+def carried_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, physics: Physics = 1) -> Kernel:
     """A kernel as the libraries of ``gpu`` would run it; its duration is still that on the GPU of the recording, of a
     kernel that has the new shape and, if matrix arithmetic bounds it, the new length."""
-    factor = _factor(kernel, recorded_on, gpu)
+    factor = _factor(kernel, recorded_on, gpu, physics)
     return msgspec.structs.replace(_fitted(kernel, gpu), duration_us=kernel.duration_us * factor)
 
 
@@ -135,18 +136,19 @@ def with_scaled_durations(workload: Workload, factors: Sequence[float]) -> dict[
     return {"variants": variants, "graphs": graphs}
 
 
-def _factor(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> float:
+def _factor(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, physics: Physics) -> float:
     """How many times as long a kernel's matrix arithmetic takes: grids that leave SMs idle are bound by latency."""
     bound = kernel.kind == "compute" and kernel.blocks >= recorded_on.sms
     before, there = recorded_on.matrix_rates, gpu.matrix_rates
     if not bound or before is None or there is None:
         return 1.0
-    if uses_vector_units(kernel.name) and before.vector is not None and there.vector is not None:
-        if before.vector_tflops is None or there.vector_tflops is None:
+    if uses_vector_units(kernel.name):
+        if before.vector_tflops is not None and there.vector_tflops is not None:
+            # A library would choose tiles that suit the SMs: waves of the recorded ones say nothing.
+            alone = profile_kernel(_fitted(kernel, gpu), recorded_on, gpu, physics=physics)
+            return before.vector_tflops / there.vector_tflops * kernel.duration_us / alone.duration_us
+        if physics > 1 and before.vector is not None and there.vector is not None:
             return before.vector / there.vector
-        # A library would choose tiles that suit the SMs: waves of the recorded ones say nothing.
-        waves = profile_kernel(_fitted(kernel, gpu), recorded_on, gpu).duration_us / kernel.duration_us
-        return before.vector_tflops / there.vector_tflops / waves
     return before.single / there.single if SINGLE.search(kernel.name) else before.half / there.half
 
 

@@ -48,8 +48,8 @@ def test_they_take_twice_the_clocks_on_an_mi50_in_place_of_sixteen_times() -> No
     """64 lanes of an FMA in a unit against 128 of an H100's SM; kernels of tensor cores by their ratio as before."""
     vector, tensor = product("ampere_sgemm_128x64_tn"), product("sm80_xmma_gemm_tf32f32")
     mi50 = load_gpu("mi50")
-    assert carry_over(vector, mi50)[0].kernels[0].duration_us == 800.0
-    assert carry_over(tensor, mi50)[0].kernels[0].duration_us == 6400.0
+    assert [carry_over(vector, mi50, v)[0].kernels[0].duration_us for v in (1, 2)] == [6400.0, 800.0]
+    assert [carry_over(tensor, mi50, v)[0].kernels[0].duration_us for v in (1, 2)] == [6400.0, 6400.0]
 
 
 @pytest.mark.parametrize("blocks", [132, 200, 1024, 5000])

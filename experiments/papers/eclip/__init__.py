@@ -133,7 +133,7 @@ def problem(mix: int, host_us: float | None, barrier_us: float) -> Problem:
     hosts = {} if host_us is None else {"host_us": host_us}
     scenario = make_scenario(
         {
-            "name": "ECLIP", "gpu": GPU, "horizon_us": HORIZON_US, "variation": False,
+            "name": "ECLIP", "gpu": GPU, "horizon_us": HORIZON_US, "variation": False, "physics": 2,
             "tenants": [tenant(model, **{"name": f"{model} {w}"}, **hosts) for w, model in enumerate(MIXES[mix], 1)],
         }
     )  # fmt: skip
