@@ -101,6 +101,24 @@ def tally_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
     return f"{sum(bool(one.holds) for one in counted)} of {len(counted)} predictions come out"
 
 
+def missed_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
+    """Which of the criteria that count do not come out, in a sentence: those that miss by most, and how many more."""
+    counted = counted_of(criteria, marks)
+    missed = sorted((one for one in counted if one.holds is False), key=_farthest)
+    undecided = sum(one.holds is None for one in counted)
+    named = [one.name if math.isnan(one.miss) else f"{one.name} ({one.ours} for {one.within})" for one in missed]
+    more = len(missed) - NAMED
+    found = [*named[:NAMED], *([f"{more} more"] if more > 0 else [])]
+    if undecided:
+        found.append(f"{undecided} undecided")
+    return f"Did not come out: {'; '.join(found) or 'none'}."
+
+
+def _farthest(one: Criterion) -> tuple[bool, float]:
+    """What is missed by most comes first, what is missed by no number last."""
+    return math.isnan(one.miss), -one.miss
+
+
 def marks_table(criteria: Sequence[Criterion], marks: Sequence[Mark]) -> Table:
     """A row a mark that some criteria have, what counts first; of criteria that it stands for, how many come out."""
     rows = []
@@ -119,6 +137,8 @@ NOTE: Final = (
     "from how the workload is made. *Vacuous*: the control passes as well, or any value would. *Control*: what else "
     "is judged by the same criterion."
 )
+NAMED: Final = 5
+"""How many of the criteria that do not come out a page's beginning names."""
 HEADS: Final = ("criterion", "ours", "within", "miss", "verdict")
 VERDICTS: Final = {True: "holds", False: "off", None: "not scored"}
 
