@@ -111,7 +111,7 @@ def missed_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
     found = [*named[:NAMED], *([f"{more} more"] if more > 0 else [])]
     if undecided:
         found.append(f"{undecided} undecided")
-    return f"Did not come out: {'; '.join(found) or 'none'}."
+    return f"Did not come out: {'; '.join(found) or 'nothing that counts'}."
 
 
 def _farthest(one: Criterion) -> tuple[bool, float]:

@@ -19,7 +19,8 @@ softly. With exponent 1 the memory serves both sides in proportion to what they 
 one before. Nothing that is published of one or two hogs sets the exponent. Of three there are two figures, and each is
 judged with the exponent that the other sets. "Up to 3x" for histo sets 1, the least that the law knows: with it the
 other benchmarks, locks and budgets are judged. That spmv and lbm stay within the axis of Figure 9 sets 1.04 at most:
-with it histo is judged. The exponent of the GPU's own traffic, 4, stands in a table.
+with it histo is judged. These two ways were chosen when all the figures were known. The exponent of the GPU's own
+traffic, 4, stands in a table.
 
 Here a budget is the same for all kernels. What there is to gain where each has its own, and what a trained agent gains,
 is on [a page of its own](shared-memory-agent.md).

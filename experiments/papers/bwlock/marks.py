@@ -53,8 +53,8 @@ MARKS: Final = (
         Mark(
             f"{name}, three hogs",
             Kind.PREDICTED,
-            "What it asks for is assumed by its class, kappa and exponent come from histo; that it stays within the axis "
-            "of the figure is a prediction, though no hogs at all would pass as well.",
+            "What it asks for is assumed by its class, kappa and exponent come from histo; that it stays within the "
+            "axis of the figure is a prediction, though no hogs at all would pass as well.",
             f"no hogs: 1.00, inside; exponent 4: {slower}",
         )
         for name, slower in (("bfs", "1.83, inside"), ("spmv", "4.17"), ("stencil", "2.98"), ("lbm", "4.17"))
@@ -84,7 +84,7 @@ MARKS: Final = (
         "largest slowdown locked, three hogs",
         Kind.PREDICTED,
         "Budgets are the published ones, and kappa and exponent come from hogs without any; the limit is our own.",
-        "no lock: 3.09",
+        "no lock: 3.08",
     ),
     Mark("hog's share of periods, *", Kind.DEFINITIONAL, BY_CLOSED_FORM),
     Mark(
