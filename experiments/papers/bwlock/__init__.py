@@ -23,7 +23,8 @@ with it histo is judged. These two ways were chosen when all the figures were kn
 traffic, 4, stands in a table.
 
 Here a budget is the same for all kernels. What there is to gain where each has its own, and what a trained agent gains,
-is on [a page of its own](shared-memory-agent.md).
+is on [a page of its own](shared-memory-agent.md). The scenario of that page, SharedMemory, has exponent 4 and the kappa
+that belongs to it: a third hog costs more there than here.
 """
 
 from __future__ import annotations
