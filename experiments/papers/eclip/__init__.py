@@ -271,11 +271,12 @@ class Paper(Reproduction):
         ]
 
     def outcome(self) -> str:
-        """What did not come out, and why."""
+        """Why it comes out as it does."""
         own, over_own = self.mean("total_per_s", OWN), self.mean("total_per_s", ECLIP, OWN)
         saved = PUBLISHED["gain_percent"]["requests_a_joule_mean"]
         gains = self.gain("total_per_s", ECLIP).values()
         return (
+            "Why:\n\n"
             f"* The gain differs much by mix, from {min(gains):+.0%} to {max(gains):+.0%}. One episode a cell: a gain "
             "of 2 % is within the resolution of counting requests.\n"
             "* What gains is that kernels of several workers run at a time, which the baseline's one stream does not "
