@@ -137,6 +137,7 @@ class Paper(Reproduction):
     title = "FGD: fragmentation gradient descent"
     legend = LEGEND
     marks = MARKS
+    packed = ("curves",)
 
     @staticmethod
     def cells() -> Sequence[Simulation]:
