@@ -23,6 +23,10 @@ def reproduce(
         Path | None,
         typer.Option(metavar="DIR", help="Keep finished runs there; the same command goes on where it was ended."),
     ] = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on this Ray cluster, not in processes; local: on one of here."),
+    ] = None,
     stored: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="One table of all papers whose pages are there, instead.")
     ] = None,
@@ -51,7 +55,7 @@ def reproduce(
         cells = paper.cells()
         kept = None if runs is None else paper.kept(runs, simulator)
         with progress_bar(len(cells), "run", "the tables") as on_progress:
-            result = paper.simulate(simulator, workers, on_progress, cells, kept)
+            result = paper.simulate(simulator, workers, on_progress, cells, kept, ray_address)
         output_console().print(result)
         for option in ("--json", "--out"):
             write_data(option, result.as_dict)

@@ -64,14 +64,18 @@ class Reproduction(JudgedResult):
         on_progress: Progress | None = None,
         cells: Sequence[Simulation] | None = None,
         kept: KeptCells | None = None,
+        ray_address: str | None = None,
     ) -> Self:
-        """Run ``cells``, by default all, and what follows from them, in processes (default: one a CPU core).
+        """Run ``cells``, by default all, and what follows from them, in processes (default: one a CPU core), or on the
+        Ray cluster at ``ray_address``.
 
         Those that are ``kept`` are not run, all others are kept as they finish.
         """
-        found = run_cells(cls.cells() if cells is None else cells, device, workers, on_progress, kept)
+        found = run_cells(cls.cells() if cells is None else cells, device, workers, on_progress, kept, ray_address)
         further = cls.further(found)
-        return cls({**found, **run_cells(further, device, workers, kept=kept)} if further else found)
+        if further:
+            found |= run_cells(further, device, workers, kept=kept, ray_address=ray_address)
+        return cls(found)
 
     @classmethod
     def kept(cls, folder: Path, device: str) -> KeptCells:
