@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.errors import IllegalCommand, InputError
-from gpusched_env.games.fleet.cluster.fragmentation import node_fragmentation
+from gpusched_env.games.fleet.cluster.fragmentation import node_fragmentation, typical_pods
 from gpusched_env.games.fleet.cluster.lifetimes.queue import (
     FREED,
     IN_ORDER,
@@ -21,6 +21,7 @@ from gpusched_env.games.fleet.cluster.lifetimes.queue import (
     RUNNING,
     WAITING,
     WAITING_MILLI,
+    Live,
     has_room,
 )
 from gpusched_env.games.fleet.cluster.lifetimes.recording import Recording, read_recording
@@ -85,6 +86,11 @@ PODS = st.lists(
 ).map(lambda pods: sorted(pods, key=lambda pod: pod[1]))
 
 
+def empty_live(problem: ClusterProblem, stream: Stream, rule: int, seed: int = 0) -> Live:
+    """An hour before anybody has come."""
+    return new_live(problem, stream, typical_pods(problem.workload, problem.models), rule, 4, seed)
+
+
 @given(PODS, st.sampled_from([OVERTAKING, IN_ORDER]), st.sampled_from(list(Policy)), st.integers(0, 1))
 @settings(max_examples=60, deadline=None)
 def test_what_holds_of_any_run(pods: list[Any], rule: int, policy: Policy, spare: int) -> None:
@@ -92,7 +98,7 @@ def test_what_holds_of_any_run(pods: list[Any], rule: int, policy: Policy, spare
     order."""
     problem = ClusterProblem(NODES, Workload.of_pods("toy", [*KINDS]))
     stream = stream_of(problem, pods)
-    found, plain = run_queue(problem, stream, policy, HOURS, rule, spare), new_live(problem, stream, rule, 4, spare)
+    found, plain = run_queue(problem, stream, policy, HOURS, rule, spare), empty_live(problem, stream, rule, spare)
     plain_text: Any = play_policy
     plain_text.py_func(int(policy), plain)
     for one, other in zip((*found.queue, *found.state), (*plain.queue, *plain.state), strict=True):
@@ -118,7 +124,7 @@ def test_what_holds_of_any_run(pods: list[Any], rule: int, policy: Policy, spare
 def test_nobody_waits_who_has_room(pods: list[Any]) -> None:
     problem = ClusterProblem(NODES, Workload.of_pods("toy", [*KINDS]))
     stream = stream_of(problem, pods)
-    live = new_live(problem, stream, OVERTAKING, 4)
+    live = empty_live(problem, stream, OVERTAKING)
 
     def watched(state: Any, table: Any, typical: Any, kind: int) -> Any:
         waiting = [pod for pod in live.queue.first if pod != NOBODY and stream.kinds[pod] != kind]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.compiling import native
 from gpusched_env.errors import IllegalCommand, InputError
-from gpusched_env.games.fleet.cluster.fragmentation import TypicalPods, measure_nodes, typical_pods
+from gpusched_env.games.fleet.cluster.fragmentation import POPULARITY, TypicalPods, measure_nodes, typical_pods
 from gpusched_env.games.fleet.cluster.gpus import fits
 from gpusched_env.games.fleet.cluster.lifetimes.queue import (
     BIN_FRAGMENTED,
@@ -76,10 +76,19 @@ class QueueRun(NamedTuple):
         found: NDArray[np.float64] = self.queue.bins[:, BIN_WAITING] / BIN_MS
         return found
 
+    @property
+    def end_ms(self) -> int:
+        """When the run ended."""
+        return len(self.queue.bins) * BIN_MS
+
+    def came(self, from_bin: int) -> NDArray[np.int64]:
+        """The pods that came since a bin began."""
+        first, last = np.searchsorted(self.stream.arrives_ms, (from_bin * BIN_MS, self.end_ms))
+        return np.arange(first, last)
+
     def waits_s(self, from_bin: int) -> NDArray[np.float64]:
         """How long pods waited that came since a bin began; of those that still wait, until now."""
-        end_ms = len(self.queue.bins) * BIN_MS
-        came = (self.stream.arrives_ms >= from_bin * BIN_MS) & (self.stream.arrives_ms < end_ms)
+        came, end_ms = self.came(from_bin), self.end_ms
         begins_ms = self.queue.begins_ms[came]
         found: NDArray[np.float64] = (np.where(begins_ms < 0, end_ms, begins_ms) - self.stream.arrives_ms[came]) / S_MS
         return found
@@ -92,6 +101,7 @@ def run_queue(
     hours: float,
     rule: int = OVERTAKING,
     seed: int = 0,
+    popularity: float = POPULARITY,
 ) -> QueueRun:
     """Let pods come and go.
 
@@ -102,6 +112,7 @@ def run_queue(
         hours: how long, at least a quarter; what is left of a quarter does not count.
         rule: of the queue, :data:`~gpusched_env.games.fleet.cluster.lifetimes.queue.OVERTAKING` or ``IN_ORDER``.
         seed: of the order of nodes, in which the first of equally good ones is taken.
+        popularity: share of the pods that typical ones are, by which fragmentation is measured.
 
     Raises:
         InputError: the time is shorter than a quarter of an hour.
@@ -110,7 +121,8 @@ def run_queue(
     bins = int(hours * HOUR_MS / BIN_MS)
     if bins < 1:
         raise InputError(f"{problem.workload.name}: a run of {hours:g} hours, must be at least a quarter of an hour")
-    live = new_live(problem, stream, rule, bins, seed)
+    typical = typical_pods(problem.workload, problem.models, popularity)
+    live = new_live(problem, stream, typical, rule, bins, seed)
     if isinstance(policy, Policy):
         play_policy(int(policy), live)
     else:
@@ -118,11 +130,12 @@ def run_queue(
     return QueueRun(problem, stream, live.queue, live.state)
 
 
-def new_live(problem: ClusterProblem, stream: Stream, rule: int, bins: int, seed: int = 0) -> Live:
+def new_live(
+    problem: ClusterProblem, stream: Stream, typical: TypicalPods, rule: int, bins: int, seed: int = 0
+) -> Live:
     """An empty cluster to which nobody has come yet; ``bins`` are its quarters of an hour."""
     kinds, nodes = len(problem.workload.kinds), len(problem.nodes)
     state = empty_cluster(problem, np.random.default_rng(seed).permutation(nodes))
-    typical = typical_pods(problem.workload, problem.models)
     measure_nodes(state, typical)
     pods = pod_table(problem.workload.kinds, problem.models)
     queue = empty_queue(stream, kinds, rule, BIN_MS, bins)

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from gpusched_env.games.fleet.cluster.fragmentation import POPULARITY, TypicalPods, typical_pods
 from gpusched_env.games.fleet.cluster.lifetimes.queue import IN_ORDER, OVERTAKING
 from gpusched_env.games.fleet.cluster.lifetimes.recording import DAY_S, Recording
 from gpusched_env.games.fleet.cluster.lifetimes.run import run_queue
@@ -34,6 +35,12 @@ def block_of(number: int) -> tuple[ClusterProblem, Recording]:
     return ClusterProblem(shipped_problem("default").nodes, recording.workload), recording
 
 
+def typical_of(number: int) -> TypicalPods:
+    """The typical pods of a block."""
+    problem, _ = block_of(number)
+    return typical_pods(problem.workload, problem.models)
+
+
 @dataclass(frozen=True)
 class QueueFigures:
     """What comes out of a run, over the time that counts."""
@@ -49,6 +56,8 @@ class QueueFigures:
     """GPUs that pods wait for, the same."""
     mean_wait_s: float
     p95_wait_s: float
+    large_part: float
+    """Of the GPU time that pods waited for, the part of those with several GPUs; 0 where nobody waited."""
     fragmented_by_hour: tuple[float, ...]
     """Per cent of the GPUs, of each hour of the whole run."""
 
@@ -62,12 +71,17 @@ class QueuedBlock:
     load: float
     rule: str
     """Of the queue, one of :data:`RULES`."""
+    popularity: float = POPULARITY
+    """Share of the pods that typical ones are."""
 
     def run(self, device: str) -> QueueFigures:
         problem, recording = block_of(self.block)
         stream = compressed(problem, recording, self.load, HOURS)
-        run = run_queue(problem, stream, POLICIES[self.policy], HOURS, RULES[self.rule])
-        waits_s = run.waits_s(FROM_BIN)
+        run = run_queue(problem, stream, POLICIES[self.policy], HOURS, RULES[self.rule], popularity=self.popularity)
+        waits_s, pods = run.waits_s(FROM_BIN), run.came(FROM_BIN)
+        kinds = problem.workload.kinds
+        waited = waits_s * np.array([kind.asked_milli for kind in kinds])[stream.kinds[pods]]
+        large = np.array([kind.gpus > 1 for kind in kinds])[stream.kinds[pods]]
         return QueueFigures(
             pods=len(waits_s),
             compressed=self.load / demand(problem, recording),
@@ -76,5 +90,6 @@ class QueuedBlock:
             waited_for_pct=float(run.waited_for[FROM_BIN:].mean()),
             mean_wait_s=float(waits_s.mean()),
             p95_wait_s=float(np.percentile(waits_s, 95.0, method="inverted_cdf")),
+            large_part=float(waited[large].sum() / waited.sum()) if waited.any() else 0.0,
             fragmented_by_hour=tuple(run.fragmented.reshape(int(HOURS), -1).mean(axis=1).round(4).tolist()),
         )
