@@ -35,7 +35,7 @@ from gpusched_env.games.fleet.workload.jobs import JOB, SLO_STRETCH
 
 SERVICES, BY_CLASS = "services", "by class"
 READINGS: Final = (SERVICES, BY_CLASS)
-SECONDS, REPORT_US = 5, S // 2
+SECONDS, REPORT_US = 2, S // 2
 MEMORY_GB: Final = 80.0
 OUTLAST: Final = 2.0
 """Work of a job over the time for which it is watched: none ends."""
