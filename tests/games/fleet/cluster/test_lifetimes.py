@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from gpusched_env.errors import IllegalCommand, InputError
+from gpusched_env.experiments.cli import app
 from gpusched_env.games.fleet.cluster.fragmentation import node_fragmentation, typical_pods
 from gpusched_env.games.fleet.cluster.lifetimes.queue import (
     FREED,
@@ -256,3 +259,34 @@ def test_the_shipped_recording_asks_for_what_is_published() -> None:
     steps = np.concatenate([asked, -asked])[np.argsort(times, kind="stable")]
     assert len(asked) == 7255
     assert 60_000 < np.cumsum(steps).max() <= 66_000
+
+
+def test_the_command_lets_pods_of_ones_own_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "pods.csv").write_text(TABLE)
+    (tmp_path / "nodes.csv").write_text("cpu_milli,memory_mib,gpu,model\n8000,1000,2,T4\n")
+    files = ["--recording", str(tmp_path / "pods.csv"), "--nodes", str(tmp_path / "nodes.csv"), "--hours", "1"]
+    out = tmp_path / "found.json"
+    options = ["--loads", "0.5,2", "--copies", "2", "--in-order", "--json", str(out)]
+    done = CliRunner().invoke(app, ["cluster-queue", *files, *options])
+    assert done.exit_code == 0, done.output
+    found = json.loads(out.read_text())
+    assert found["in_order"]
+    assert [(run["load"], run["policy"]) for run in found["runs"]] == [
+        (load, policy) for load in (0.5, 2.0) for policy in ("best-fit", "fgd")
+    ]
+    calm, full = found["runs"][0], found["runs"][-1]
+    assert calm["used_pct"] == pytest.approx(50.0, abs=1.0)
+    assert calm["waited_for_pct"] == pytest.approx(0.0, abs=1e-9)
+    assert full["used_pct"] == pytest.approx(100.0, abs=1.0)
+    assert full["p95_wait_s"] > full["mean_wait_s"] > 600.0
+    for more, named in (
+        (["--loads", "much"], "'much' is no number"),
+        (["--loads", "0"], "load is 0"),
+        (["--policies", "fdg"], "did you mean 'fgd'"),
+        (["--policies", ","], "names none"),
+        (["--days", "3", "4"], "no pod was created"),
+        (["--hours", "0.1"], "at least a quarter"),
+    ):
+        refusal = CliRunner().invoke(app, ["cluster-queue", *files, *more])
+        assert isinstance(refusal.exception, InputError)
+        assert named in str(refusal.exception)
