@@ -72,6 +72,12 @@ def test_best_effort_pods_train_if_read_by_class() -> None:
     )
 
 
+def test_a_gpu_that_is_full_to_the_last_thousandth_has_room() -> None:
+    run = placed([HALF._replace(gpu_milli=milli) for milli in (810, 50, 110, 30)], 1)
+    problem, dispatcher = fleet_of_cut(run, shared_gpus(run), SERVICES, "compiled")
+    assert run_fleet(dispatcher, problem).state.gpu_of.tolist() == [0] * 4
+
+
 def test_what_cannot_be_read_is_refused() -> None:
     run = placed([ONE])
     with refused(InputError, "toy", "no pod shares a GPU"):

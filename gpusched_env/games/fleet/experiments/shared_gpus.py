@@ -36,7 +36,8 @@ from gpusched_env.games.fleet.workload.jobs import JOB, SLO_STRETCH
 SERVICES, BY_CLASS = "services", "by class"
 READINGS: Final = (SERVICES, BY_CLASS)
 SECONDS, REPORT_US = 2, S // 2
-MEMORY_GB: Final = 80.0
+GB_A_MILLI: Final = 1.0 / 16.0
+"""Memory for a thousandth of a GPU: 62.5 GB are whole, less than an H100 has, and sums have no rounding error."""
 OUTLAST: Final = 2.0
 """Work of a job over the time for which it is watched: none ends."""
 LATENCY_SENSITIVE: Final = "LS"
@@ -94,9 +95,9 @@ def fleet_of_cut(run: ClusterRun, cut: list[list[int]], reading: str, device: st
         program = choice[int(of_program * len(choice))]
         step_us = alone_us(program, device)
         busy, slo_us = (utilisation(program, device), 0.0) if trains else (part, step_us * SLO_STRETCH)
-        rows.append((0, int(trains), OUTLAST * SECONDS * S, busy, part * MEMORY_GB, step_us, slo_us))
+        rows.append((0, int(trains), OUTLAST * SECONDS * S, busy, kind.gpu_milli * GB_A_MILLI, step_us, slo_us))
         programs.append(program)
-    kinds = (GpuKind("H100", len(cut), MEMORY_GB, spec=RECORDED_ON),)
+    kinds = (GpuKind("H100", len(cut), WHOLE_GPU * GB_A_MILLI, spec=RECORDED_ON),)
     problem = FleetProblem(
         run.problem.workload.name, np.array(rows, JOB), kinds, shipped_rates(), SECONDS * S, REPORT_US,
         programs=tuple(programs),
