@@ -95,15 +95,14 @@ FGD leaves fewer GPUs fragmented, {fragmented} at a load of {calm_load:g}. That 
 {load:g} with overtaking, {overtaking}. In order, where one large pod holds up all others, {in_order}. In {quiet} of
 {blocks} held-out blocks nobody waits at {load:g} with overtaking, by FGD or BestFit.
 
-The reason: {small:.0%} of the recorded pods ask for one GPU at most, and those that go make room for others like them.
-Who waits are pods with several GPUs: with FGD, {large} of the {waits} blocks with waiting have more than nine tenths of
-it from these. They are few, so that in {untypical} of {blocks} blocks none is among the typical pods, by which
-FGD goes, and in the others they weigh next to nothing. FGD with all pods as typical, which was played after the
-results were there and is not judged: {all_typical} % of the GPUs are waited for with
-overtaking.
+What was looked at afterwards, and is not judged: {small:.0f} % of the recorded pods ask for one GPU at most, and those
+that go make room for others like them. Mostly pods with several GPUs wait: with FGD, in {large} of the {waits} blocks
+with waiting more than nine tenths of it is theirs. As they are few, in {untypical} of {blocks} blocks none is among the
+typical pods, by which FGD goes, and in the others they have {weight:.1f} % of the weight at most. To call all pods
+typical changes little: GPUs waited for are {all_typical} % with overtaking.
 
-Overloaded by a tenth, with overtaking, the difference to BestFit is {overload} points: who fits goes first, so that
-hardly anything is left idle by any policy.
+At a load of {overloaded:g}, with overtaking, the difference to BestFit is {overload} points: who fits goes first, so
+that hardly anything is left idle by any policy.
 """
 LEGEND: Final = """\
 ## A policy and a recording of your own
@@ -114,7 +113,9 @@ gpusched cluster-queue --recording pods.csv --nodes nodes.csv --in-order
 ```
 
 A recording is a table of pods [as for the cluster](fgd.md#a-cluster-of-your-own), with `creation_time`,
-`scheduled_time` and `deletion_time` in seconds. A function of your own gives each node a score, and has the same queue:
+`scheduled_time` and `deletion_time` in seconds. With `--copies 16 --loads 0.9 --hours 24 --policies fgd` 0.95 million
+pods come to 99,392 GPUs: 27 seconds of one core, 284 MiB. Runs of this page go to a Ray cluster by `gpusched reproduce
+fgd-lifetimes --ray-address auto`. A function of your own gives each node a score, and has the same queue:
 
 ```python
 from gpusched_env.games.fleet.cluster.lifetimes.run import run_queue
@@ -193,6 +194,8 @@ class Paper(Reproduction):
         ours, theirs = (self.figures(policy, load, "overtaking") for policy in (OURS, "best-fit"))
         waits = [one for one in ours if one.waited_for_pct >= SHOWN_PERCENT]
         pairs = zip(ours, theirs, strict=True)
+        typical = [typical_of(block) for block in HELD_OUT]
+        weights = [float(one.share[one.gpus > 1].sum()) for one in typical]
         return OUTCOME.format(
             fragmented=f"{mine:.1f} % beside BestFit's {other:.1f} %",
             calm_load=FRAGMENTED_LOAD,
@@ -201,10 +204,12 @@ class Paper(Reproduction):
             in_order=self._waited("in order"),
             quiet=sum(max(one.waited_for_pct, other.waited_for_pct) < SHOWN_PERCENT for one, other in pairs),
             blocks=len(HELD_OUT),
-            small=sum(workload.kinds[kind].gpus <= 1 for kind in workload.submitted) / len(workload.submitted),
+            small=100.0 * sum(workload.kinds[kind].gpus <= 1 for kind in workload.submitted) / len(workload.submitted),
             large=sum(one.large_part > MOSTLY for one in waits),
             waits=len(waits),
-            untypical=sum(not (typical_of(block).gpus > 1).any() for block in HELD_OUT),
+            untypical=sum(part == 0.0 for part in weights),
+            weight=100.0 * max(weights),
+            overloaded=LOADS[-1],
             all_typical=mean_interval([of.waited_for_pct for of in self.all_typical()]).text("{:.1f}"),
             overload=self.less("waited_for_pct", "best-fit", LOADS[-1], "overtaking").text("{:+z.1f}"),
         )
