@@ -37,8 +37,8 @@ S_MS: Final = 1000.0
 
 ScoreNodes = Callable[[ClusterState, PodTable, TypicalPods, int], NDArray[np.float64]]
 """A function of one's own: from what is free, what kinds of pods ask for, the typical pods and a pod's kind to the
-score of each node, (nodes,). The largest of the nodes with room is taken, the first of equal ones; NaN: none of these.
-A pod that shares a GPU gets the one that FGD has for it there."""
+score of each node, (nodes,). It leaves all these as they are. The largest of the nodes with room is taken, the first of
+equal ones; NaN: none of these. A pod that shares a GPU gets the one that FGD has for it there."""
 
 
 class QueueRun(NamedTuple):
