@@ -72,6 +72,8 @@ class BenchmarkSizes:
     pairs: int = 100
     fleet_gpus: int = 16
     fleet_reports: int = 10
+    cluster_copies: int = 16
+    cluster_hours: float = 1.0
     policy_states: int = 1000
     torch_states: int = 100
 

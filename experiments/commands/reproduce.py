@@ -23,6 +23,10 @@ def reproduce(
         Path | None,
         typer.Option(metavar="DIR", help="Keep finished runs there; the same command goes on where it was ended."),
     ] = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on this Ray cluster, not in processes; local: on one of here."),
+    ] = None,
     stored: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="One table of all papers whose pages are there, instead.")
     ] = None,
@@ -51,7 +55,7 @@ def reproduce(
         cells = paper.cells()
         kept = None if runs is None else paper.kept(runs, simulator)
         with progress_bar(len(cells), "run", "the tables") as on_progress:
-            result = paper.simulate(simulator, workers, on_progress, cells, kept)
+            result = paper.simulate(simulator, workers, on_progress, cells, kept, ray_address)
         output_console().print(result)
         for option in ("--json", "--out"):
             write_data(option, result.as_dict)
@@ -60,7 +64,7 @@ def reproduce(
         folders = [path.parent for path in (docs, out and out / f"{name}.md") if path is not None]
         beside = {f"{name}-{picture}.svg": content for picture, content in result.pictures().items()} if folders else {}
         for attachment, rows in result.attachments().items() if folders else ():
-            beside[f"{name}-{attachment}.csv"] = rows.to_csv(index=False, float_format="%.6g").encode()
+            beside[result.attachment_file(attachment)] = rows.to_csv(index=False, float_format="%.6g").encode()
         if folders and result.below():
             beside[f"{name}-tables.csv"] = result.tables_csv().encode()
         if folders and result.marks:

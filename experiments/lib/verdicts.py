@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from gpusched_env.display.table import NONE, Table
+from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.criteria import VERDICTS, Criterion, missed_by
 from gpusched_env.experiments.lib.terminal import DisplayedResult
 from gpusched_env.experiments.lib.workers import Progress, counting, run_tasks
@@ -295,20 +296,39 @@ def run_cells(
     workers: int | None = None,
     on_progress: Progress | None = None,
     kept: KeptCells | None = None,
+    ray_address: str | None = None,
 ) -> dict[Any, Any]:
-    """The figures of every cell, by cell; in worker processes (default: one a CPU core).
+    """The figures of every cell, by cell; in worker processes (default: one a CPU core), or on the Ray cluster at
+    ``ray_address``.
 
     Those that are ``kept`` are not simulated, all others are kept as they finish.
     """
     found = {} if kept is None else kept.of(cells)
     ahead = [cell for cell in cells if cell not in found]
     tell = counting(on_progress, len(cells), len(found))
-    for index, figures in run_tasks(_Simulate(device), ahead, workers):
+    for index, figures in _finished(_Simulate(device), ahead, workers, ray_address):
         found[ahead[index]] = figures
         if kept is not None:
             kept.add(ahead[index], figures)
         tell(1)
     return {cell: found[cell] for cell in cells}
+
+
+def _finished(
+    task: _Simulate, cells: Sequence[Simulation], workers: int | None, ray_address: str | None
+) -> Iterator[tuple[int, Any]]:
+    """Places of cells with their figures, as they finish.
+
+    Raises:
+        InputError: there is no Ray, or no cluster of it.
+    """
+    if ray_address is None or not cells:
+        return run_tasks(task, cells, workers)
+    try:
+        from gpusched_env.experiments.lib.ray_tasks import run_tasks_on_ray
+    except ModuleNotFoundError as error:
+        raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
+    return run_tasks_on_ray(task, cells, ray_address)
 
 
 @dataclass(frozen=True, slots=True)

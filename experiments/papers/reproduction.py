@@ -44,6 +44,8 @@ class Reproduction(JudgedResult):
     """How to read the page's tables."""
     marks: ClassVar[Sequence[Mark]] = ()
     """What each criterion is worth; of each there is exactly one."""
+    packed: ClassVar[Sequence[str]] = ()
+    """Attachments that are long, and stored gzipped."""
 
     def __init__(self, runs: Mapping[Any, Any]) -> None:
         self.runs = dict(runs)
@@ -62,14 +64,18 @@ class Reproduction(JudgedResult):
         on_progress: Progress | None = None,
         cells: Sequence[Simulation] | None = None,
         kept: KeptCells | None = None,
+        ray_address: str | None = None,
     ) -> Self:
-        """Run ``cells``, by default all, and what follows from them, in processes (default: one a CPU core).
+        """Run ``cells``, by default all, and what follows from them, in processes (default: one a CPU core), or on the
+        Ray cluster at ``ray_address``.
 
         Those that are ``kept`` are not run, all others are kept as they finish.
         """
-        found = run_cells(cls.cells() if cells is None else cells, device, workers, on_progress, kept)
+        found = run_cells(cls.cells() if cells is None else cells, device, workers, on_progress, kept, ray_address)
         further = cls.further(found)
-        return cls({**found, **run_cells(further, device, workers, kept=kept)} if further else found)
+        if further:
+            found |= run_cells(further, device, workers, kept=kept, ray_address=ray_address)
+        return cls(found)
 
     @classmethod
     def kept(cls, folder: Path, device: str) -> KeptCells:
@@ -118,8 +124,12 @@ class Reproduction(JudgedResult):
         return {}
 
     def attachments(self) -> dict[str, DataFrame]:
-        """Long tables by name: CSV files ``NAME-ATTACHMENT.csv`` beside the page, which links them."""
+        """Long tables by name: CSV files beside the page, which links them."""
         return {}
+
+    def attachment_file(self, attachment: str) -> str:
+        """The name of an attachment's file."""
+        return f"{self.name}-{attachment}.csv{'.gz' if attachment in self.packed else ''}"
 
     def data(self) -> dict[str, Any]:
         """Figures of the tables, for JSON; by default all that was simulated, with the checks."""

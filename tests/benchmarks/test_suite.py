@@ -41,12 +41,15 @@ TINY = BenchmarkSizes(
     pairs=3,
     fleet_gpus=2,
     fleet_reports=1,
+    cluster_copies=1,
+    cluster_hours=0.25,
     policy_states=30,
     torch_states=2,
 )
 SECONDS = {
     "vector": 1e-6, "vector_cartpole": 8e-6, "single": 10e-6, "single_cartpole": 5e-6,
     "interval": 100e-6, "interval_futures": 150e-6, "fleet": 50e-6, "fleet_separate": 45e-6,
+    "cluster_queue": 20e-6,
     "pairs_row": 50e-6, "pairs_tile": 150e-6, "periods": 10e-6, "tasks": 0.1e-6,
     "autoreset": 2e-3, "ppo": 440e-6, "ppo_null": 400e-6, "ppo_large_batches": 40e-6, "ppo_large_batches_null": 30e-6,
     "kernel_alone": 5e-6, "kernel_alone_million": 7e-6, "two_tenants": 7e-6, "two_tenants_million": 28e-6,
@@ -144,7 +147,7 @@ def test_every_measurement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name: turns[0]["count"] for name, turns in data["timings"].items()} == {
         "vector": 12, "vector_cartpole": 8, "interval": 6, "interval_futures": 6, "single": 40, "single_cartpole": 40,
         "autoreset": 16,
-        "fleet": 1172, "fleet_separate": 1172,
+        "fleet": 1172, "fleet_separate": 1172, "cluster_queue": 5785,
         **{f"{what}_{scenario}": 4 for scenario in suite.WRAPPED for what in ("native", "made", "plain")},
         "pairs_row": 6, "pairs_tile": 6, "periods": 440, "tasks": 366_029,
         "ppo": 128, "ppo_null": 128, "ppo_large_batches": 128, "ppo_large_batches_null": 128,

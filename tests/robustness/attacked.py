@@ -51,7 +51,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 from gpusched_env.workload.workload import encode_workload
 from tests.experiments import test_calibrate, test_carried, test_validate
 from tests.experiments.trainings import training
-from tests.games.fleet.cluster import test_importing
+from tests.games.fleet.cluster import test_importing, test_lifetimes
 from tests.games.fleet.workload import test_traces
 from tests.robustness.mutating import mutated
 from tests.workload.execution_traces import launched, node, operator, operators, tensor
@@ -337,6 +337,16 @@ def place(folder: Path) -> None:
     command("cluster", *files, "--policies", "fgd", "--seeds", 1)
 
 
+def write_recording(folder: Path) -> None:
+    (folder / "nodes.csv").write_text(test_importing.NODE_ROWS)
+    (folder / "pods.csv").write_text(test_lifetimes.TABLE)
+
+
+def queue(folder: Path) -> None:
+    files = ("--nodes", folder / "nodes.csv", "--recording", folder / "pods.csv")
+    command("cluster-queue", *files, "--policies", "fgd", "--loads", "0.5", "--hours", 1)
+
+
 ATTACKED: dict[str, Attacked] = {
     "scenario": Attacked(write_scenarios, play),
     "gpu": Attacked(write_gpu, play_on),
@@ -366,6 +376,7 @@ ATTACKED: dict[str, Attacked] = {
         write_pai, lambda folder: command(*SMALL, "--pai", folder / "instances.csv", folder / "sensors.csv")
     ),
     "cluster": Attacked(write_cluster, place),
+    "recording": Attacked(write_recording, queue),
     "philly": Attacked(write_philly, lambda folder: command(*SMALL, "--philly", folder / "log.json")),
 }  # fmt: skip
 

@@ -38,15 +38,21 @@ class TypicalPods(NamedTuple):
     """(typical,) of the typical pods; their sum is 1."""
 
 
-def typical_pods(workload: Workload, models: Sequence[str]) -> TypicalPods:
-    """The typical pods of a workload; of equally frequent requests the larger one comes first."""
+def typical_pods(workload: Workload, models: Sequence[str], popularity: float = POPULARITY) -> TypicalPods:
+    """The typical pods of a workload; of equally frequent requests the larger one comes first.
+
+    Args:
+        workload: whose pods are counted.
+        models: of the cluster's GPUs.
+        popularity: share of the pods that typical ones are, above 0 to 1.
+    """
     counts: Counter[tuple[int, int, int, str]] = Counter()
     for place, count in Counter(workload.submitted).items():
         kind = workload.kinds[place]
         counts[kind.cpu_milli, kind.gpu_milli, kind.gpus, kind.models] += count
     pods, reached, found = sum(counts.values()), 0, []
     for request, count in sorted(counts.items(), key=lambda one: (one[1], one[0]), reverse=True):
-        if reached >= POPULARITY * pods:
+        if reached >= popularity * pods:
             break
         reached += count
         found.append((request, count))

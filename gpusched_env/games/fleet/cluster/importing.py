@@ -41,15 +41,15 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
         InputError: it cannot be read, or a line of it is broken; names file, line and field.
     """
     nodes: list[Node] = []
-    for where, row in _rows(path, NODE_COLUMNS):
-        gpus, model = _whole(where, row, "gpu", MOST_GPUS), _model(where, row, "model")
+    for where, row in table_of_rows(path, NODE_COLUMNS):
+        gpus, model = whole_field(where, row, "gpu", MOST_GPUS), _model(where, row, "model")
         if (gpus > 0) != bool(model):
             raise InputError(
                 f"{where}: gpu is {gpus} and model is {model!r}; a node with GPUs, and no other, has a model"
             )
         if "|" in model:
             raise InputError(f"{where}: model is {model!r}, must be one GPU model")
-        node = Node(_whole(where, row, "cpu_milli", MOST_CPU_MILLI, 1), _memory(where, row), gpus, model)
+        node = Node(whole_field(where, row, "cpu_milli", MOST_CPU_MILLI, 1), _memory(where, row), gpus, model)
         count = _count(where, row, MOST_NODES)
         if len(nodes) + count > MOST_NODES:
             raise InputError(f"{where}: more than {MOST_NODES} nodes")
@@ -66,16 +66,8 @@ def read_pods(path: Path, name: str | None = None) -> Workload:
         InputError: it cannot be read, or a line of it is broken; names file, line and field.
     """
     pods: list[PodKind] = []
-    for where, row in _rows(path, POD_COLUMNS):
-        gpus, milli = (
-            _whole(where, row, field, most) for field, most in (("num_gpu", MOST_GPUS), ("gpu_milli", WHOLE_GPU))
-        )
-        if (gpus == 0) != (milli == 0):
-            raise InputError(f"{where}: num_gpu is {gpus} and gpu_milli is {milli}; both are 0, or none is")
-        if gpus > 1 and milli != WHOLE_GPU:
-            raise InputError(f"{where}: gpu_milli is {milli}, must be {WHOLE_GPU} where num_gpu is {gpus}, above 1")
-        models = _model(where, row, "gpu_spec") if gpus else ""
-        kind = PodKind(_whole(where, row, "cpu_milli", MOST_CPU_MILLI), _memory(where, row), gpus, milli, models)
+    for where, row in table_of_rows(path, POD_COLUMNS):
+        kind = pod_of(where, row)
         count = _count(where, row, MOST_PODS)
         if len(pods) + count > MOST_PODS:
             raise InputError(f"{where}: more than {MOST_PODS} pods")
@@ -85,8 +77,29 @@ def read_pods(path: Path, name: str | None = None) -> Workload:
     return Workload.of_pods(name or path.name.partition(".")[0], pods)
 
 
-def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Lines of a table, by column, each with its place."""
+def pod_of(where: str, row: Mapping[str, str]) -> PodKind:
+    """What the pod of a line asks for; ``where`` names the line.
+
+    Raises:
+        InputError: a field is broken.
+    """
+    gpus, milli = (
+        whole_field(where, row, field, most) for field, most in (("num_gpu", MOST_GPUS), ("gpu_milli", WHOLE_GPU))
+    )
+    if (gpus == 0) != (milli == 0):
+        raise InputError(f"{where}: num_gpu is {gpus} and gpu_milli is {milli}; both are 0, or none is")
+    if gpus > 1 and milli != WHOLE_GPU:
+        raise InputError(f"{where}: gpu_milli is {milli}, must be {WHOLE_GPU} where num_gpu is {gpus}, above 1")
+    models = _model(where, row, "gpu_spec") if gpus else ""
+    return PodKind(whole_field(where, row, "cpu_milli", MOST_CPU_MILLI), _memory(where, row), gpus, milli, models)
+
+
+def table_of_rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Lines of a table, by column, each with its place.
+
+    Raises:
+        InputError: it cannot be read, lacks a needed column, or a line has more or fewer fields than the first.
+    """
     names: list[str] = []
     for line, cells in table_rows(unzipped(read_bytes(path), str(path)), str(path)):
         if not names:
@@ -103,8 +116,12 @@ def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, Mapping[st
             yield f"{path}: line {line}", dict(zip(names, cells, strict=True))
 
 
-def _whole(where: str, row: Mapping[str, str], field: str, most: int, least: int = 0) -> int:
-    """A field that is a whole number."""
+def whole_field(where: str, row: Mapping[str, str], field: str, most: int, least: int = 0) -> int:
+    """A field that is a whole number.
+
+    Raises:
+        InputError: it is none, or outside of its range; ``where`` names the line.
+    """
     text = row[field].strip()
     value = int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else -1
     if not least <= value <= most:
@@ -113,11 +130,11 @@ def _whole(where: str, row: Mapping[str, str], field: str, most: int, least: int
 
 
 def _memory(where: str, row: Mapping[str, str]) -> int:
-    return _whole(where, row, "memory_mib", MOST_MEMORY_MIB)
+    return whole_field(where, row, "memory_mib", MOST_MEMORY_MIB)
 
 
 def _count(where: str, row: Mapping[str, str], most: int) -> int:
-    return _whole(where, row, COUNT, most, 1) if COUNT in row else 1
+    return whole_field(where, row, COUNT, most, 1) if COUNT in row else 1
 
 
 def _model(where: str, row: Mapping[str, str], field: str) -> str:

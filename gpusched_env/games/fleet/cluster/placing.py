@@ -1,7 +1,7 @@
 """A pod arrives, a policy chooses a node and GPUs, and the pod is placed there.
 
 A score depends on the kind of pod and on what is free on the node, and on nothing else. So it is kept, and reckoned
-anew where pods were placed since a pod of the kind was there last.
+anew where pods were placed or went since a pod of the kind was there last.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ import numpy as np
 
 from gpusched_env.compiling import native, procedure
 from gpusched_env.games.fleet.cluster.fragmentation import node_fragmentation
-from gpusched_env.games.fleet.cluster.gpus import drawn_gpu, first_free_gpus, fits, shares_gpu, take, tightest_gpu
+from gpusched_env.games.fleet.cluster.gpus import (
+    drawn_gpu,
+    first_free_gpus,
+    fits,
+    give_back,
+    shares_gpu,
+    take,
+    tightest_gpu,
+)
 from gpusched_env.games.fleet.cluster.policies.best_fit import best_fit_score
 from gpusched_env.games.fleet.cluster.policies.clustering import clustering_score
 from gpusched_env.games.fleet.cluster.policies.dot_product import dot_product_score
@@ -32,11 +40,11 @@ class KeptScores(NamedTuple):
     score: Any
     """(kinds, nodes) int16; :data:`NOWHERE`: it does not fit."""
     looked_at: Any
-    """(kinds,) number of pods that had been placed when the row was reckoned; -1: it was not."""
+    """(kinds,) number of changes that there had been when the row was reckoned; -1: it was not."""
     changed_at: Any
-    """(nodes,) number of pods that had been placed in the cluster when the last one was placed here."""
+    """(nodes,) number of the last change of a node."""
     placed: Any
-    """(1,) number of pods that have been placed."""
+    """(1,) number of changes so far: pods that were placed, and pods that went since."""
 
 
 def no_scores(kinds: int, nodes: int) -> KeptScores:
@@ -66,7 +74,7 @@ def node_score(policy: int, state: Any, pods: Any, typical: Any, node: int, kind
 
 @procedure
 def refresh_scores(policy: int, state: Any, pods: Any, typical: Any, kept: Any, kind: int) -> None:
-    """Reckon the scores of a kind anew where something was placed since."""
+    """Reckon the scores of a kind anew where something has changed since."""
     last = kept.looked_at[kind]
     for node in range(len(state.gpus)):
         if kept.changed_at[node] > last:
@@ -103,9 +111,22 @@ def choose_gpus(policy: int, state: Any, pods: Any, typical: Any, node: int, kin
 def place_pod(state: Any, pods: Any, typical: Any, kept: Any, node: int, kind: int, mask: int) -> None:
     """Place a pod on a node, which can take it, and on these of its GPUs."""
     take(state, pods, node, kind, mask)
+    count_pod(state, pods, typical, kept, node, kind, 1)
+
+
+@procedure
+def remove_pod(state: Any, pods: Any, typical: Any, kept: Any, node: int, kind: int, mask: int) -> None:
+    """A pod that was placed on a node and these of its GPUs goes."""
+    give_back(state, pods, node, kind, mask)
+    count_pod(state, pods, typical, kept, node, kind, -1)
+
+
+@procedure
+def count_pod(state: Any, pods: Any, typical: Any, kept: Any, node: int, kind: int, more: int) -> None:
+    """Classes, totals, fragmentation and kept scores after a pod was placed on a node (``more`` is 1) or went (-1)."""
     if pods.gpus[kind] > 0:
-        state.classes[node, SHARED if shares_gpu(pods, kind) else pods.gpus[kind]] += 1
-    state.totals[USED_MILLI] += pods.gpus[kind] * pods.gpu_milli[kind]
+        state.classes[node, SHARED if shares_gpu(pods, kind) else pods.gpus[kind]] += more
+    state.totals[USED_MILLI] += more * pods.gpus[kind] * pods.gpu_milli[kind]
     before: float = state.fragmentation[node]
     state.fragmentation[node] = node_fragmentation(state, typical, node)
     state.totals[FRAGMENTED_MILLI] += state.fragmentation[node] - before

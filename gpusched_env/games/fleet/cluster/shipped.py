@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.fleet.cluster.importing import read_nodes, read_pods
+from gpusched_env.games.fleet.cluster.lifetimes.recording import Recording, read_recording
 from gpusched_env.games.fleet.cluster.policies.registry import Policy
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem
 from gpusched_env.games.fleet.cluster.run import LAST_PERCENT
@@ -46,6 +47,12 @@ def shipped_problem(workload: str) -> ClusterProblem:
         raise InputError(f"no workload is called {workload!r}; {did_you_mean(workload, known)}")
     nodes = tuple(node for node in read_nodes(FOLDER / "nodes.csv.gz") if node.gpus)
     return ClusterProblem(nodes, read_pods(FOLDER / f"{PODS}{workload}.csv.gz", workload))
+
+
+@functools.cache
+def shipped_recording() -> Recording:
+    """The published pods with the times at which they came and went, five months."""
+    return read_recording(FOLDER / "recording.csv.gz")
 
 
 class PublishedCurves(NamedTuple):

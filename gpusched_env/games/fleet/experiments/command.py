@@ -10,6 +10,7 @@ import typer
 
 from gpusched_env.experiments.lib.options import USE, FirstSeed, Json, Overwrite, with_fields
 from gpusched_env.games.fleet.experiments.cluster_command import cluster
+from gpusched_env.games.fleet.experiments.queue_command import cluster_queue
 
 if TYPE_CHECKING:
     from gpusched_env.games.fleet.device import FleetDispatcher, FleetRun
@@ -55,6 +56,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of fleets to ``app``."""
     app.command("fleet", rich_help_panel=USE)(with_fields(fleet))
     app.command("cluster", rich_help_panel=USE)(with_fields(cluster))
+    app.command("cluster-queue", rich_help_panel=USE)(with_fields(cluster_queue))
 
 
 def fleet(options: FleetOptions) -> None:

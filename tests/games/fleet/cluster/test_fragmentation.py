@@ -43,6 +43,8 @@ def test_typical_pods_are_the_most_frequent_until_they_are_95_percent() -> None:
     found = typical_pods(Workload.of_pods("toy", pods), ("T4",))
     assert found.gpu_milli.tolist() == [500, 1000]
     assert found.share == pytest.approx([93 / 97, 4 / 97])
+    every = typical_pods(Workload.of_pods("toy", pods), ("T4",), popularity=1.0)
+    assert every.share == pytest.approx([0.93, 0.04, 0.02, 0.01])
     equal = typical_pods(Workload.of_pods("toy", [HALF, ONE, TWO, NO_GPU]), ("T4",))
     assert equal.cpu_milli.tolist() == [6000, 4000, 1000, 1000]
     assert equal.gpu_milli.tolist() == [1000, 1000, 500, 0]

@@ -3,7 +3,7 @@ USENIX ATC 2023) on the published cluster, beside the published results of six p
 
 The cluster is Alibaba's: 1,213 nodes with CPU, memory and 6,212 GPUs of seven models. A *pod* asks for CPU, memory, and
 for no GPU, a part of one (thousandths), or several; some pods allow some models only. Pods come until they have asked
-for 1.3 times the GPUs. None leaves; what fits nowhere is dropped.
+for 1.3 times the GPUs. None leaves ([elsewhere](fgd-lifetimes.md) they do); what fits nowhere is dropped.
 
 A *workload* is a list of pods. *Default* is the recorded one: 13 % of the pods need no GPU, pods that share a GPU are
 28 % of the demand for GPUs, those with several 7 %, and none chooses a model. In the others that is different: *cpu200*
@@ -137,6 +137,7 @@ class Paper(Reproduction):
     title = "FGD: fragmentation gradient descent"
     legend = LEGEND
     marks = MARKS
+    packed = ("curves",)
 
     @staticmethod
     def cells() -> Sequence[Simulation]:

@@ -1,0 +1,1 @@
+"""A cluster whose pods come, wait for room, run and go."""
