@@ -10,7 +10,8 @@ import msgspec
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.lib.files import refuse_existing, write_file
-from gpusched_env.experiments.record.rows import CACHE, read_lines
+from gpusched_env.experiments.lib.rows import read_lines
+from gpusched_env.experiments.record.rows import CACHE
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import decoded
 from gpusched_env.workload.importers import WorkloadSummary, summarise

@@ -60,7 +60,7 @@ def reproduce(
         folders = [path.parent for path in (docs, out and out / f"{name}.md") if path is not None]
         beside = {f"{name}-{picture}.svg": content for picture, content in result.pictures().items()} if folders else {}
         for attachment, rows in result.attachments().items() if folders else ():
-            beside[f"{name}-{attachment}.csv"] = rows.to_csv(index=False, float_format="%.6g").encode()
+            beside[result.attachment_file(attachment)] = rows.to_csv(index=False, float_format="%.6g").encode()
         if folders and result.below():
             beside[f"{name}-tables.csv"] = result.tables_csv().encode()
         if folders and result.marks:

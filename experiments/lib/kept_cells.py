@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gpusched_env.experiments.record.rows import Rows
+from gpusched_env.experiments.lib.rows import Rows
 from gpusched_env.reading import checked
 
 

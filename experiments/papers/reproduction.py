@@ -44,6 +44,8 @@ class Reproduction(JudgedResult):
     """How to read the page's tables."""
     marks: ClassVar[Sequence[Mark]] = ()
     """What each criterion is worth; of each there is exactly one."""
+    packed: ClassVar[Sequence[str]] = ()
+    """Attachments that are long, and stored gzipped."""
 
     def __init__(self, runs: Mapping[Any, Any]) -> None:
         self.runs = dict(runs)
@@ -113,8 +115,12 @@ class Reproduction(JudgedResult):
         return {}
 
     def attachments(self) -> dict[str, DataFrame]:
-        """Long tables by name: CSV files ``NAME-ATTACHMENT.csv`` beside the page, which links them."""
+        """Long tables by name: CSV files beside the page, which links them."""
         return {}
+
+    def attachment_file(self, attachment: str) -> str:
+        """The name of an attachment's file."""
+        return f"{self.name}-{attachment}.csv{'.gz' if attachment in self.packed else ''}"
 
     def data(self) -> dict[str, Any]:
         """Figures of the tables, for JSON; by default all that was simulated, with the checks."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpusched_env.errors import InputError, did_you_mean
+from gpusched_env.experiments.lib.rows import SUFFIX, Rows, read_lines
 from gpusched_env.experiments.record.capped import CAPPED, CupyCapped, capped_rows
 from gpusched_env.experiments.record.ends import ENDS, CupySmWatcher, ends_rows
 from gpusched_env.experiments.record.gpu import CupyRecorder
@@ -15,7 +16,7 @@ from gpusched_env.experiments.record.graphs import MODEL_PAIRS, model_pairs
 from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, draw, program, torchvision_networks
 from gpusched_env.experiments.record.processes import PAIRS, PROCESSES, processes_rows
 from gpusched_env.experiments.record.processes import QUICK as QUICK_PAIRS
-from gpusched_env.experiments.record.rows import CACHE, SUFFIX, Rows, cache_rows, read_lines
+from gpusched_env.experiments.record.rows import CACHE, cache_rows
 from gpusched_env.experiments.record.scatters import SCATTERS, CupyScatters, scatters_rows
 from gpusched_env.experiments.record.sets import KERNELS, QUICK, RecordingSizes, Synthetic, known_sets
 from gpusched_env.experiments.record.sharing import QUICK as QUICK_SHARING

@@ -22,7 +22,7 @@ from gpusched_env.agents.training.folder import read_config, write_config
 from gpusched_env.baselines.tuning import SCHEMA, Tuning
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.files import read_struct
-from gpusched_env.experiments.record.rows import Rows
+from gpusched_env.experiments.lib.rows import Rows
 from gpusched_env.experiments.settings import apply_settings
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.scenarios.building import build_problem

@@ -1,7 +1,7 @@
 """How much of what is free on a node is of no use: fragmentation, by typical pods.
 
 Weng et al., *Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent*, USENIX ATC
-2023, Section 4, as its public simulator has it (``frag.go``). For a pod that a node can take, GPUs with too little left
+2023, as its public simulator has it (``frag.go``). For a pod that a node can take, GPUs with too little left
 for it are fragmented; for any other pod all that is free on the node's GPUs is. That includes pods that need no GPU: to
 them, GPUs are of no use. The expectation over typical pods counts.
 

@@ -1,5 +1,5 @@
-"""Fragmentation gradient descent (FGD): where fragmentation grows least, or shrinks most (Weng et al., USENIX ATC 2023,
-Section 5; ``fgd_score.go``).
+"""Fragmentation gradient descent (FGD): where fragmentation grows least, or shrinks most (Weng et al., USENIX ATC 2023;
+``fgd_score.go``).
 
 The difference, in GPUs, goes through a sigmoid and is cut to a whole number of hundredths: nodes whose differences are
 close are equal. For a pod that shares a GPU each GPU with room is tried, and it gets the best one.
