@@ -1,9 +1,10 @@
 """The placement rule: a number for each candidate, linear in what its node would be; the largest is taken.
 
-``10 . PUBLISHED + (place[class, 0] + used . place[class, 1]) . columns``, by the class of the pod (without GPU, a part
-of one, one, several) and with the share of the cluster's GPUs in use. With all weights 0 it is FGD as published, since
-that is the first candidate. The rule knows what FGD leaves out: memory; CPU that will be short; what is left on the
-whole node, in place of room for one more pod; the models; and how full the cluster is.
+``10 . PUBLISHED + (place[class, 0] + used . place[class, 1] + tight . place[class, 2]) . columns``, by the class of the
+pod (without GPU, a part of one, one, several), with the share of the cluster's GPUs in use, and with how tight CPU is.
+With all weights 0 it is FGD as published, since that is the first candidate. The rule knows what FGD leaves out:
+memory; CPU that will be short; what is left on the whole node, in place of room for one more pod; which pods are still
+to come for what is left of a GPU; the models; and how full the cluster is.
 
 It scores candidates one by one, so that there may be any number of nodes and candidates.
 """
@@ -30,10 +31,16 @@ from gpusched_env.games.fleet.environment.cluster.shortlist import CANDIDATES
 Singles = NDArray[np.float32]
 
 PUBLISHED_WEIGHT: Final = 10.0
-FIRST: Final = int(PlacementFeature.GPU)
-LAST: Final = int(PlacementFeature.MODEL_CPU)
-TERMS: Final = tuple(feature.name for feature in PlacementFeature if FIRST <= feature <= LAST)
+HALF: Final = 0.5
+LEFT_OUT: Final = ("GPUS", "UNUSED", "PART_USE", "DESCENT", "PUBLISHED")
+"""Columns of a candidate without weights: others say nearly the same."""
+COLUMNS: Final = tuple(
+    int(feature)
+    for feature in PlacementFeature
+    if PlacementFeature.PRESENT < feature < PlacementFeature.POD_CPU and feature.name not in LEFT_OUT
+)
 """Columns that have weights: those of a candidate."""
+TERMS: Final = tuple(PlacementFeature(column).name for column in COLUMNS)
 
 
 class PodClass(enum.IntEnum):
@@ -45,7 +52,7 @@ class PodClass(enum.IntEnum):
     SEVERAL = enum.auto()
 
 
-SHAPES: Final[dict[str, tuple[int, ...]]] = {"place": (len(PodClass), 2, len(TERMS))}
+SHAPES: Final[dict[str, tuple[int, ...]]] = {"place": (len(PodClass), 3, len(TERMS))}
 """Weights by name."""
 
 
@@ -70,14 +77,15 @@ def best_candidate(weights: Any, rows: Any) -> int:
         rows: of the observation.
     """
     of_class = weights[pod_class(rows[0])]
-    used = 1.0 - rows[0, PlacementFeature.GPU_LEFT]
+    used, tight = 1.0 - rows[0, PlacementFeature.GPU_LEFT], rows[0, PlacementFeature.CPU_TIGHT] - HALF
     found, best = 0, -np.inf
     for place in range(len(rows)):
         if rows[place, PlacementFeature.PRESENT] == 0.0:
             break
         number = PUBLISHED_WEIGHT * rows[place, PlacementFeature.PUBLISHED]
-        for column in range(FIRST, LAST + 1):
-            number += (of_class[0, column - FIRST] + used * of_class[1, column - FIRST]) * rows[place, column]
+        for term in range(len(COLUMNS)):
+            weight = of_class[0, term] + used * of_class[1, term] + tight * of_class[2, term]
+            number += weight * rows[place, COLUMNS[term]]
         if number > best:
             found, best = place, number
     return found
@@ -113,7 +121,7 @@ class PlacementPolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unkn
 
     format: Literal["gpusched-placement-rule"] = "gpusched-placement-rule"
     terms: tuple[str, ...] = TERMS
-    reads: tuple[str, ...] = ("PRESENT", *TERMS, "POD_GPUS", "SHARES", "NO_GPU", "GPU_LEFT")
+    reads: tuple[str, ...] = ("PRESENT", "PUBLISHED", *TERMS, "POD_GPUS", "SHARES", "NO_GPU", "GPU_LEFT", "CPU_TIGHT")
 
 
 NAME: Final = "ClusterPlacement"

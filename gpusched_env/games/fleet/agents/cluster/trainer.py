@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class PlacementSettings(GameSettings, frozen=True, kw_only=True):
     """CMA-ES on the placement rule (:mod:`gpusched_env.games.fleet.agents.cluster.rule`); episodes are drawn."""
 
-    population: Annotated[int, Meta(ge=4)] = 24
-    episodes: Count = 10
+    population: Annotated[int, Meta(ge=4)] = 32
+    episodes: Count = 6
     sigma: Positive = 0.1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, Protocol
 
 from gpusched_env.baselines.registered import Registered
+from gpusched_env.games.fleet.baselines.cluster.weighted import WeightedDescent
 from gpusched_env.games.fleet.cluster.policies.registry import Policy
 from gpusched_env.games.fleet.environment.cluster.problems import allocation_of
 
@@ -72,5 +73,6 @@ PLACEMENT_SCHEDULERS: Final = Registered[PlacementScheduler](
         "gpu-packing": GpuPacking,
         "best-fit": BestFit,
         "fgd": FragmentationGradientDescent,
+        "weighted-fgd": WeightedDescent,
     },
 )

@@ -7,15 +7,18 @@ of the demand for GPUs. So CPU and memory that will be short count before they a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpusched_env.compiling import native, procedure
 from gpusched_env.games.fleet.cluster.problem import WHOLE_GPU, ClusterProblem
 from gpusched_env.games.fleet.cluster.state import ClusterState, PodTable
 
-LEFT_OUT = 0.02
+STEP: Final = 20
+"""Thousandths of a GPU."""
+LEFT_OUT: Final = 0.02
 """Share of the demand for GPUs of the rarest kinds, which are not looked at."""
 
 
@@ -32,6 +35,13 @@ class Demand(NamedTuple):
     """(2,) thousandths of a core, and MiB, that pods with GPUs ask for a thousandth of a GPU."""
     parts: Any
     """(1001,) share of the demand of shared GPUs that asks for at most so many thousandths."""
+    waste: Any
+    """(1001,) thousandths that pods are expected to leave free of so many that are free of a GPU: those that fit come
+    in any order, each by its share, until none fits."""
+    coming: Any
+    """(1001,) share of all pods that share a GPU and ask for at most so many thousandths."""
+    holes: Any
+    """(51,) GPUs that are in use in part, by what is free of them, in steps of :data:`STEP`."""
     cpu_milli: Any
     memory_mib: Any
     """(nodes,) of an empty node."""
@@ -57,6 +67,7 @@ def demand_of(problem: ClusterProblem, state: ClusterState, pods: PodTable) -> D
     a_gpu = [float((count * column)[with_gpu].sum() / asked.sum()) for column in (pods.cpu_milli, pods.memory_mib)]
     shared = (pods.gpus == 1) & (pods.gpu_milli < WHOLE_GPU)
     parts = np.cumsum(np.bincount(pods.gpu_milli[shared], asked[shared], minlength=WHOLE_GPU + 1))
+    sizes = np.bincount(pods.gpu_milli[shared], count[shared], minlength=WHOLE_GPU + 1)
     models = len(problem.models)
     gpus = np.bincount(state.model, state.gpus, minlength=models + 1)
     allowed = pods.allowed[:, :models] & with_gpu[:, None]
@@ -73,6 +84,9 @@ def demand_of(problem: ClusterProblem, state: ClusterState, pods: PodTable) -> D
         a_whole=WHOLE_GPU // pods.gpu_milli[common],
         a_gpu=np.array(a_gpu),
         parts=parts / max(1.0, parts[-1]),
+        waste=expected_waste(sizes),
+        coming=np.cumsum(sizes) / count.sum(),
+        holes=np.zeros(WHOLE_GPU // STEP + 1, np.int64),
         cpu_milli=state.cpu_left.copy(),
         memory_mib=state.memory_left.copy(),
         unfillable=np.zeros(len(state.gpus)),
@@ -80,6 +94,45 @@ def demand_of(problem: ClusterProblem, state: ClusterState, pods: PodTable) -> D
         model_pinned=over,
         model_used=np.zeros(models + 1, np.int64),
     )
+
+
+def expected_waste(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """:attr:`Demand.waste`; ``sizes``: (1001,) how many pods ask for so many thousandths."""
+    waste = np.arange(len(sizes), dtype=float)
+    asked = np.flatnonzero(sizes)
+    for left in range(len(sizes)):
+        fitting = asked[asked <= left]
+        if len(fitting):
+            waste[left] = sizes[fitting] @ waste[left - fitting] / sizes[fitting].sum()
+    return waste
+
+
+@procedure
+def has_hole(left: int) -> bool:
+    """Whether a GPU with so many thousandths free is in use in part."""
+    return 0 < left < WHOLE_GPU
+
+
+@procedure
+def note_holes(state: Any, demand: Any, node: int, mask: int, change: int) -> None:
+    """Count the GPUs of a mask that are in use in part once more (1), or once less (-1)."""
+    for gpu in range(state.gpus[node]):
+        left = state.gpu_left[node, gpu]
+        if (mask >> gpu) & 1 and has_hole(left):
+            demand.holes[left // STEP] += change
+
+
+@procedure
+def chance_of_use(demand: Any, left: int, pods_to_come: float) -> float:
+    """Pods to come that fit into what is left of a GPU, over them and the GPUs with at most as much left.
+
+    From 0, there are none, to 1, there is no other GPU for them.
+    """
+    coming = demand.coming[left] * pods_to_come
+    others = 1
+    for step in range(left // STEP + 1):
+        others += demand.holes[step]
+    return float(coming / (coming + others))
 
 
 @procedure

@@ -7,7 +7,7 @@ Distributions, chosen to hold the range of the clusters that Weng et al. (USENIX
 * Pods: 40 to 200 kinds of uneven frequency (log-normal). 3 to 28 % of the pods need no GPU. 15 to 100 % of the demand
   for GPUs shares one (100 to 950 thousandths), up to 55 % of the rest wants 2, 4 or 8 of them, and the rest one.
 * CPU and memory of kinds are log-normal around a part of what their GPUs stand for, and scaled: all pods together ask
-  for 0.55 to 1.05 times the CPU, and 0.35 to 0.8 times the memory, that they ask for of the GPUs.
+  for 0.4 to 1.05 times the CPU, and 0.3 to 0.8 times the memory, that they ask for of the GPUs.
 * In half of the workloads up to 40 % of the kinds with GPUs can run on some models only, 1 to 3 of them.
 """
 
@@ -103,8 +103,8 @@ def _wanted(rng: np.random.Generator, most_gpus: int) -> list[Wanted]:
 
 def _kinds(rng: np.random.Generator, nodes: tuple[Node, ...], wanted: list[Wanted]) -> list[PodKind]:
     gpus = sum(node.gpus for node in nodes)
-    cpu_a_gpu = sum(node.cpu_milli for node in nodes) / gpus * rng.uniform(0.55, 1.05)
-    memory_a_gpu = sum(node.memory_mib for node in nodes) / gpus * rng.uniform(0.35, 0.8)
+    cpu_a_gpu = sum(node.cpu_milli for node in nodes) / gpus * rng.uniform(0.4, 1.05)
+    memory_a_gpu = sum(node.memory_mib for node in nodes) / gpus * rng.uniform(0.3, 0.8)
     parts = np.array([each.gpus * each.gpu_milli / WHOLE_GPU for each in wanted])
     shares = np.array([each.share for each in wanted])
     # A part of a GPU comes with more than that part of CPU; a pod without stands for about one.

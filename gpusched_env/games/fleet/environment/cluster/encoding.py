@@ -9,6 +9,7 @@ from gpusched_env.envs.features import FLAG, RATIO, SHARE, SIGNED_RATIO, Feature
 from gpusched_env.games.fleet.cluster.gpus import give_back, shares_gpu, take
 from gpusched_env.games.fleet.cluster.problem import MOST_GPUS, WHOLE_GPU
 from gpusched_env.games.fleet.cluster.state import FRAGMENTED_MILLI, USED_MILLI
+from gpusched_env.games.fleet.environment.cluster.demand import chance_of_use
 from gpusched_env.games.fleet.environment.cluster.shortlist import (
     Score,
     growth_with,
@@ -43,6 +44,9 @@ class PlacementFeature(Feature):
     EXACT = ("1 if the pod shares a GPU and nothing of it is left", FLAG, 0, 1, "gpu_left")
     OPENS = ("1 if the pod shares a GPU that is entirely free before", FLAG, 0, 1, "gpu_left")
     PART_USE = ("of the demand of shared GPUs: what would fit on what is left of that GPU", SHARE, 0, 1, "parts")
+    WASTE = ("what pods are expected to leave free of that GPU", GROWTH, -1, 1, "waste")
+    CHANCE = ("pods to come that fit there, over them and the GPUs with at most as much left", SHARE, 0, 1, "holes")
+    UNUSED_PART = ("what is left of that GPU, times 1 less that", SHARE, 0, 1, "holes")
     DESCENT = ("fragmentation", GROWTH, -1, 1, "fragmentation")
     DESCENT_NEAR = ("fragmentation, in tenths of a GPU", SIGNED_RATIO, -1, 1, "fragmentation")
     PUBLISHED = ("FGD's score, of 100", SHARE, 0, 1, "fragmentation")
@@ -70,6 +74,7 @@ class PlacementFeature(Feature):
     GPU_LEFT = ("free GPUs of the cluster, of its GPUs", SHARE, 0, 1, "totals")
     CPU_LEFT = ("free CPU of the cluster, of its CPU", SHARE, 0, 1, "cpu_left")
     MEMORY_LEFT = ("free memory of the cluster, of its memory", SHARE, 0, 1, "memory_left")
+    CPU_TIGHT = ("CPU that pods with GPUs want for all that are free, over the free CPU", RATIO, 0, 1, "a_gpu")
     FRAGMENTED = ("fragmented GPUs of the cluster, of its GPUs", SHARE, 0, 1, "totals")
 
 
@@ -90,9 +95,18 @@ def cut(value: float) -> float:
 
 @procedure
 def encode_candidate(
-    state: Any, pods: Any, typical: Any, demand: Any, scores: Any, node: int, kind: int, mask: int, row: Any
+    state: Any,
+    pods: Any,
+    typical: Any,
+    demand: Any,
+    scores: Any,
+    node: int,
+    kind: int,
+    mask: int,
+    to_come: int,
+    row: Any,
 ) -> None:
-    """Fill in what belongs to a candidate: the columns up to ``MODEL_CPU``."""
+    """Fill in what belongs to a candidate: the columns up to ``MODEL_CPU``; ``to_come``: pods."""
     gpus = state.gpus[node]
     shares = shares_gpu(pods, kind)
     own = scores.score[kind]
@@ -132,7 +146,13 @@ def encode_candidate(
     row[PlacementFeature.PART] = part / WHOLE_GPU
     row[PlacementFeature.EXACT] = 1.0 if shares and part == 0 else 0.0
     row[PlacementFeature.OPENS] = 1.0 if shares and part + pods.gpu_milli[kind] == WHOLE_GPU else 0.0
-    row[PlacementFeature.PART_USE] = demand.parts[part] if shares else 0.0
+    if shares:
+        row[PlacementFeature.PART_USE] = demand.parts[part]
+        grows = demand.waste[part] - demand.waste[part + pods.gpu_milli[kind]]
+        row[PlacementFeature.WASTE] = cut(grows / WHOLE_GPU)
+        chance = chance_of_use(demand, part, to_come) if part > 0 else 1.0
+        row[PlacementFeature.CHANCE] = chance
+        row[PlacementFeature.UNUSED_PART] = part * (1.0 - chance) / WHOLE_GPU
     wanted_cpu, wanted_memory = max(1e-9, demand.a_gpu[0]), max(1e-9, demand.a_gpu[1])
     row[PlacementFeature.CPU_A_GPU] = ratio_of(cpu / (free * wanted_cpu)) if free > 0 else 1.0
     row[PlacementFeature.MEMORY_A_GPU] = ratio_of(memory / (free * wanted_memory)) if free > 0 else 1.0
@@ -166,6 +186,8 @@ def encode_pod(state: Any, pods: Any, demand: Any, totals: Any, kind: int, arriv
     row[PlacementFeature.GPU_LEFT] = 1.0 - state.totals[USED_MILLI] / totals[4]
     row[PlacementFeature.CPU_LEFT] = totals[0] / totals[2]
     row[PlacementFeature.MEMORY_LEFT] = totals[1] / max(1.0, totals[3])
+    wanted = totals[4] - state.totals[USED_MILLI]
+    row[PlacementFeature.CPU_TIGHT] = ratio_of(demand.a_gpu[0] * wanted / max(1.0, totals[0]))
     row[PlacementFeature.FRAGMENTED] = state.totals[FRAGMENTED_MILLI] / totals[4]
 
 
@@ -179,16 +201,18 @@ def encode(
     shortlist: Any,
     totals: Any,
     kind: int,
-    arrived: float,
+    arrived: int,
+    pods_in_all: int,
     rows: Any,
 ) -> None:
     """Fill in the observation, float32 of shape ``(CANDIDATES, WIDTH)``."""
     rows[:] = 0.0
     for place in range(shortlist.count[0]):
         node, mask = shortlist.node[place], shortlist.mask[place]
-        encode_candidate(state, pods, typical, demand, scores, node, kind, mask, rows[place])
+        to_come = pods_in_all - arrived
+        encode_candidate(state, pods, typical, demand, scores, node, kind, mask, to_come, rows[place])
         if place == 0:
-            encode_pod(state, pods, demand, totals, kind, arrived, rows[0])
+            encode_pod(state, pods, demand, totals, kind, arrived / pods_in_all, rows[0])
         else:
             for column in range(PlacementFeature.POD_CPU, WIDTH):
                 rows[place, column] = rows[0, column]

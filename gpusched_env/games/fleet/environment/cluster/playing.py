@@ -7,7 +7,7 @@ from typing import Any
 from gpusched_env.compiling import native, procedure
 from gpusched_env.games.fleet.cluster.placing import place_pod
 from gpusched_env.games.fleet.environment.cluster.copies import At, Total, copy_of
-from gpusched_env.games.fleet.environment.cluster.demand import unfillable_milli
+from gpusched_env.games.fleet.environment.cluster.demand import note_holes, unfillable_milli
 from gpusched_env.games.fleet.environment.cluster.encoding import encode
 from gpusched_env.games.fleet.environment.cluster.shortlist import list_candidates
 
@@ -40,7 +40,9 @@ def place_candidate(one: Any, place: int) -> float:
         one.at[At.ILLEGAL] += 1
         place = 0
     kind, node, mask = one.arrivals[one.at[At.POD]], one.shortlist.node[place], one.shortlist.mask[place]
+    note_holes(one.state, one.demand, node, mask, -1)
     place_pod(one.state, one.pods, one.typical, one.kept, node, kind, mask)
+    note_holes(one.state, one.demand, node, mask, 1)
     one.demand.unfillable[node] = unfillable_milli(one.state, one.pods, one.demand, node)
     asked = one.pods.gpus[kind] * one.pods.gpu_milli[kind]
     one.demand.model_used[one.state.model[node]] += asked
@@ -60,7 +62,7 @@ def observe(one: Any, rows: Any) -> None:
     pod = one.at[At.POD]
     encode(
         one.state, one.pods, one.typical, one.demand, one.scores, one.shortlist, one.totals, one.arrivals[pod],
-        pod / len(one.arrivals), rows,
+        pod, len(one.arrivals), rows,
     )  # fmt: skip
 
 
