@@ -26,7 +26,6 @@ from gpusched_env.games.fleet.environment.cluster.copies import At, Copies, copy
 from gpusched_env.games.fleet.environment.cluster.encoding import WIDTH, PlacementFeature
 from gpusched_env.games.fleet.environment.cluster.playing import is_over, observe, place_candidate, seek_pod
 from gpusched_env.games.fleet.environment.cluster.problems import new_copy
-from gpusched_env.games.fleet.environment.cluster.shortlist import CANDIDATES
 
 Singles = NDArray[np.float32]
 
@@ -34,13 +33,14 @@ PUBLISHED_WEIGHT: Final = 10.0
 HALF: Final = 0.5
 LEFT_OUT: Final = ("GPUS", "UNUSED", "PART_USE", "DESCENT", "PUBLISHED")
 """Columns of a candidate without weights: others say nearly the same."""
-COLUMNS: Final = tuple(
-    int(feature)
+WEIGHED: Final = [
+    feature
     for feature in PlacementFeature
     if PlacementFeature.PRESENT < feature < PlacementFeature.POD_CPU and feature.name not in LEFT_OUT
-)
+]
 """Columns that have weights: those of a candidate."""
-TERMS: Final = tuple(PlacementFeature(column).name for column in COLUMNS)
+COLUMNS: Final = tuple(int(feature) for feature in WEIGHED)
+TERMS: Final = tuple(feature.name for feature in WEIGHED)
 
 
 class PodClass(enum.IntEnum):
@@ -106,7 +106,7 @@ def play_to_end(copies: Any, number: int, weights: Any, rows: Any) -> float:
 
 def play_placements(weights: Singles, copies: Copies, number: int = 0) -> tuple[float, int]:
     """The allocation at the end of an episode, in per cent, and its decisions."""
-    rows = np.zeros((CANDIDATES, WIDTH), np.float32)
+    rows = np.zeros((copies.shortlist.node.shape[1], WIDTH), np.float32)
     used = play_to_end(copies, number, weights, rows)
     return float(used), int(copies.at[number, At.DECISIONS])
 

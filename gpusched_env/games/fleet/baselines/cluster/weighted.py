@@ -29,8 +29,8 @@ def most_typical(typical: TypicalPods, share: float) -> TypicalPods:
     """The first typical pods until they are a share of all pods, at most those that there are."""
     reached = np.cumsum(typical.share) * POPULARITY
     count = min(len(reached), 1 + int(np.searchsorted(reached, share - 1e-9)))
-    first = [np.ascontiguousarray(column[:count]) for column in typical]
-    return TypicalPods(*first[:-1], first[-1] / first[-1].sum())
+    first = TypicalPods(*(np.ascontiguousarray(column[:count]) for column in typical))
+    return first._replace(share=first.share / first.share.sum())
 
 
 @native()

@@ -83,8 +83,13 @@ class Copies(NamedTuple):
     """(copies, sizes) as :class:`Size`."""
 
 
-def single_copy(problem: ClusterProblem, arrivals: Arrivals) -> Copies:
+def single_copy(problem: ClusterProblem, arrivals: Arrivals, shortlist: Shortlist | None = None) -> Copies:
     """The arrays of a cluster without pods, one copy, without the row of its number.
+
+    Args:
+        problem: its nodes and workload.
+        arrivals: which pods come.
+        shortlist: an empty one; ``None``: of the usual length.
 
     Raises:
         InputError: the problem is too large to keep all scores.
@@ -106,7 +111,7 @@ def single_copy(problem: ClusterProblem, arrivals: Arrivals) -> Copies:
         demand=demand,
         kept=KeptScores(np.zeros((1, 1), np.int16), np.zeros(1, np.int64), np.zeros(nodes, np.int64), np.zeros(1, int)),
         scores=no_node_scores(kinds, nodes),
-        shortlist=no_shortlist(),
+        shortlist=no_shortlist() if shortlist is None else shortlist,
         totals=np.array([cpu, memory, cpu, memory, float(problem.capacity_milli)]),
         arrivals=arrivals.kinds,
         at=np.zeros(len(At), np.int64),

@@ -84,13 +84,13 @@ def no_node_scores(kinds: int, nodes: int) -> NodeScores:
     )
 
 
-def no_shortlist() -> Shortlist:
-    """Nothing is offered."""
+def no_shortlist(candidates: int = CANDIDATES, depth: int = DEPTH) -> Shortlist:
+    """Nothing is offered; there is room for so many candidates, of which each score proposes ``depth``."""
     return Shortlist(
-        np.full(CANDIDATES, NOWHERE),
-        np.zeros(CANDIDATES, np.int64),
+        np.full(candidates, NOWHERE),
+        np.zeros(candidates, np.int64),
         np.zeros(1, np.int64),
-        np.full((len(Score), DEPTH), NOWHERE),
+        np.full((len(Score), depth), NOWHERE),
         np.full(MOST_MODELS, NOWHERE),
     )
 
