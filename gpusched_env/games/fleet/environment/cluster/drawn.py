@@ -4,7 +4,7 @@ Distributions, chosen to hold the range of the clusters that Weng et al. (USENIX
 
 * Nodes: 40 to 400 (log-uniform), of 1 to 7 GPU models with uneven shares (Dirichlet), each of 1 or 2 shapes: 1, 2, 4 or
   8 GPUs, 8 to 48 cores a GPU (log-uniform), 3 to 9 GiB a core (log-uniform).
-* Pods: 40 to 200 kinds of uneven frequency (log-normal). 3 to 28 % of the pods need no GPU. Pods that share a GPU (100 to
+* Pods: 40 to 200 kinds of uneven frequency (log-normal). 3 to 28 % of the pods need no GPU. Pods that share one (100 to
   950 thousandths) are 15 to 50 % of the demand for GPUs in 7 of 10 workloads, 50 to 95 % in 2, and all in 1. Those with
   2, 4 or 8 GPUs are up to 55 %, and the rest want one.
 * CPU and memory of kinds are log-normal around a part of what their GPUs stand for, and scaled: all pods together ask
