@@ -10,4 +10,5 @@ ROOM: Final = Rooms(
     env="gpusched_env.games.fleet.environment.cluster.env:ClusterPlacementEnv",
     trainer="gpusched_env.games.fleet.agents.cluster.trainer:TRAINER",
     game="gpusched_env.games.fleet.experiments.cluster_game:GAME",
+    film="gpusched_env.games.fleet.experiments.cluster_game:film",
 )

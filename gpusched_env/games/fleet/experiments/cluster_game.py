@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import Game
 from gpusched_env.experiments.games.own import NamedSchedulers, OwnGame
+from gpusched_env.experiments.pictures import uncover
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
 from gpusched_env.games.fleet.agents.cluster.rule import NAME, LearnedPlacement
 from gpusched_env.games.fleet.agents.cluster.trainer import PlacementTraining
 from gpusched_env.games.fleet.baselines.cluster.registry import PLACEMENT_SCHEDULERS, PlacementScheduler
+from gpusched_env.games.fleet.environment.cluster.env import ClusterPlacementEnv
 from gpusched_env.games.fleet.environment.cluster.problems import JUDGED, RANDOM
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.result import Ranking
 
+FILMED: Final = 7
+"""Seed of the film's episode."""
 NAMED: Final = NamedSchedulers[PlacementScheduler](NAME, PLACEMENT_SCHEDULERS, LearnedPlacement)
 
 
@@ -30,6 +35,16 @@ def run_placement_cell(cell: RankedEpisode) -> EpisodeCost:
     """The task of worker processes."""
     allocation = NAMED.new(cell.scheduler).allocation(cell.variant, cell.seed)
     return EpisodeCost(cell, 1.0 - allocation / 100.0)
+
+
+def film(path: Path) -> None:
+    """Write the film of an episode that FGD plays."""
+    env = ClusterPlacementEnv(render_mode="rgb_array")
+    env.reset(seed=FILMED)
+    over = False
+    while not over:
+        _, _, over, _, _ = env.step(0)
+    uncover(env.render(), "A cluster fills up: GPUs in use (blue), fragmented (orange)", "130 % asked for", path)
 
 
 PLAY: Final = (

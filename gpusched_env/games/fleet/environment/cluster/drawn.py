@@ -2,12 +2,13 @@
 
 Distributions, chosen to hold the range of the clusters that Weng et al. (USENIX ATC 2023) publish, and more:
 
-* Nodes: 30 to 300 (log-uniform), of 1 to 7 GPU models with uneven shares (Dirichlet), each of 1 or 2 shapes: 1, 2, 4 or
+* Nodes: 40 to 400 (log-uniform), of 1 to 7 GPU models with uneven shares (Dirichlet), each of 1 or 2 shapes: 1, 2, 4 or
   8 GPUs, 8 to 48 cores a GPU (log-uniform), 3 to 9 GiB a core (log-uniform).
-* Pods: 40 to 200 kinds of uneven frequency (log-normal). 3 to 28 % of the pods need no GPU. 15 to 100 % of the demand
-  for GPUs shares one (100 to 950 thousandths), up to 55 % of the rest wants 2, 4 or 8 of them, and the rest one.
+* Pods: 40 to 200 kinds of uneven frequency (log-normal). 3 to 28 % of the pods need no GPU. Pods that share one (100 to
+  950 thousandths) are 15 to 50 % of the demand for GPUs in 7 of 10 workloads, 50 to 95 % in 2, and all in 1. Those with
+  2, 4 or 8 GPUs are up to 55 %, and the rest want one.
 * CPU and memory of kinds are log-normal around a part of what their GPUs stand for, and scaled: all pods together ask
-  for 0.4 to 1.05 times the CPU, and 0.3 to 0.8 times the memory, that they ask for of the GPUs.
+  for 0.4 to 1.05 times the CPU, and 0.3 to 0.75 times the memory, that they ask for of the GPUs.
 * In half of the workloads up to 40 % of the kinds with GPUs can run on some models only, 1 to 3 of them.
 """
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from gpusched_env.games.fleet.cluster.problem import WHOLE_GPU, ClusterProblem, Node, PodKind, Workload
 
-NODES: Final = (30, 300)
+NODES: Final = (40, 400)
 MODELS: Final = (1, 7)
 KINDS: Final = (40, 200)
 GPUS: Final = (1, 2, 4, 8)
@@ -30,6 +31,8 @@ CORES_A_GPU: Final = (8.0, 48.0)
 MIB_A_CORE: Final = (3 * 1024.0, 9 * 1024.0)
 SEVERAL: Final = (2, 4, 8)
 SEVERAL_CHANCES: Final = (0.4, 0.25, 0.35)
+SHARED_CHANCES: Final = (0.7, 0.2, 0.1)
+MOST_SEVERAL: Final = 0.55
 LEAST_CPU_MILLI: Final = 100
 LEAST_MEMORY_MIB: Final = 64
 KEPT: Final = 64
@@ -70,8 +73,8 @@ def _wanted(rng: np.random.Generator, most_gpus: int) -> list[Wanted]:
     kinds = int(rng.integers(KINDS[0], KINDS[1] + 1))
     frequencies = np.exp(rng.normal(0.0, 1.5, kinds))
     without = rng.uniform(0.03, 0.28)
-    shared = rng.uniform(0.15, 1.0) if rng.random() < 0.85 else 1.0
-    several = rng.uniform(0.0, 0.55) * (1.0 - shared)
+    shared = float(rng.choice([rng.uniform(0.15, 0.5), rng.uniform(0.5, 0.95), 1.0], p=SHARED_CHANCES))
+    several = rng.uniform(0.0, min(MOST_SEVERAL, 1.0 - shared))
     demand = np.array([shared, 1.0 - shared - several, several])
     sizes = [size for size in SEVERAL if size <= most_gpus]
     classes = rng.choice(4, kinds, p=[0.2, *(0.8 * (0.1 + demand) / (0.1 + demand).sum())])
@@ -104,7 +107,7 @@ def _wanted(rng: np.random.Generator, most_gpus: int) -> list[Wanted]:
 def _kinds(rng: np.random.Generator, nodes: tuple[Node, ...], wanted: list[Wanted]) -> list[PodKind]:
     gpus = sum(node.gpus for node in nodes)
     cpu_a_gpu = sum(node.cpu_milli for node in nodes) / gpus * rng.uniform(0.4, 1.05)
-    memory_a_gpu = sum(node.memory_mib for node in nodes) / gpus * rng.uniform(0.3, 0.8)
+    memory_a_gpu = sum(node.memory_mib for node in nodes) / gpus * rng.uniform(0.3, 0.75)
     parts = np.array([each.gpus * each.gpu_milli / WHOLE_GPU for each in wanted])
     shares = np.array([each.share for each in wanted])
     # A part of a GPU comes with more than that part of CPU; a pod without stands for about one.
