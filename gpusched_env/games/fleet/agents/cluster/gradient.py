@@ -9,21 +9,14 @@ episode without a discount: Ng, Harada and Russell, ICML 1999).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
 from gpusched_env.compiling import native
-from gpusched_env.games.fleet.agents.cluster.rule import (
-    COLUMNS,
-    HALF,
-    PUBLISHED_WEIGHT,
-    SHAPES,
-    TERMS,
-    pod_class,
-)
+from gpusched_env.games.fleet.agents.cluster.rule import COLUMNS, SHAPES, TERMS, factors_of, number_of, pod_class
 from gpusched_env.games.fleet.environment.cluster.copies import At, Copies, Total, copy_of, with_room
 from gpusched_env.games.fleet.environment.cluster.encoding import WIDTH, PlacementFeature
 from gpusched_env.games.fleet.environment.cluster.playing import is_over, observe, place_candidate, seek_pod
@@ -32,8 +25,7 @@ Floats = NDArray[np.float64]
 NO_DECISION: Final = -1
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(NamedTuple):
     """What was drawn in an episode, by pod."""
 
     reward: Floats
@@ -47,11 +39,15 @@ class Drawn:
     slope: Floats
     """(pods, terms) gradient of the logarithm of what was drawn's probability, over the factors."""
 
+    @property
+    def decisions(self) -> int:
+        """Pods that were placed."""
+        return int((self.of_class != NO_DECISION).sum())
+
 
 @native()
 def play_drawing(
-    copies: Any, number: int, weights: Any, temperature: float, dice: Any, rows: Any, chance: Any, reward: Any, potential: Any,
-    of_class: Any, factors: Any, slope: Any,
+    copies: Any, number: int, weights: Any, temperature: float, dice: Any, rows: Any, chance: Any, found: Any
 ) -> None:
     """Play a copy to its end, drawing candidates.
 
@@ -63,11 +59,7 @@ def play_drawing(
         dice: (pods,) uniform numbers from 0 to 1.
         rows: (candidates, WIDTH) for observations.
         chance: (candidates,) for probabilities.
-        reward: filled in as of :class:`Drawn`, and so are the others.
-        potential: filled in.
-        of_class: filled in.
-        factors: filled in.
-        slope: filled in.
+        found: a :class:`Drawn`, filled in.
     """
     one = copy_of(copies, number)
     seek_pod(one)
@@ -75,16 +67,12 @@ def play_drawing(
         pod = one.at[At.POD]
         observe(one, rows)
         kind = pod_class(rows[0])
-        used, tight = 1.0 - rows[0, PlacementFeature.GPU_LEFT], rows[0, PlacementFeature.CPU_TIGHT] - HALF
+        used, tight = factors_of(rows[0])
         most, count = -np.inf, 0
         for place in range(len(rows)):
             if rows[place, PlacementFeature.PRESENT] == 0.0:
                 break
-            logit = PUBLISHED_WEIGHT * rows[place, PlacementFeature.PUBLISHED]
-            for term in range(len(COLUMNS)):
-                weight = weights[kind, 0, term] + used * weights[kind, 1, term] + tight * weights[kind, 2, term]
-                logit += weight * rows[place, COLUMNS[term]]
-            chance[place] = logit / temperature
+            chance[place] = number_of(weights[kind], used, tight, rows[place]) / temperature
             most, count = max(most, chance[place]), place + 1
         total = 0.0
         for place in range(count):
@@ -96,17 +84,18 @@ def play_drawing(
             drawn = place
             if left < 0.0:
                 break
-        of_class[pod], factors[pod, 0], factors[pod, 1], factors[pod, 2] = kind, 1.0, used, tight
+        found.of_class[pod], found.factors[pod, 0] = kind, 1.0
+        found.factors[pod, 1], found.factors[pod, 2] = used, tight
         for term in range(len(COLUMNS)):
             mean = 0.0
             for place in range(count):
                 mean += chance[place] * rows[place, COLUMNS[term]]
-            slope[pod, term] = (rows[drawn, COLUMNS[term]] - mean / total) / temperature
+            found.slope[pod, term] = (rows[drawn, COLUMNS[term]] - mean / total) / temperature
         unfillable = 0.0
         for node in range(len(one.demand.unfillable)):
             unfillable += one.demand.unfillable[node]
-        potential[pod] = 100.0 * unfillable / one.totals[Total.GPU]
-        reward[pod] = place_candidate(one, drawn)
+        found.potential[pod] = 100.0 * unfillable / one.totals[Total.GPU]
+        found.reward[pod] = place_candidate(one, drawn)
         seek_pod(one)
 
 
@@ -124,10 +113,8 @@ def drawn_episode(copy: Copies, weights: NDArray[np.float32], temperature: float
         np.zeros(pods), np.zeros(pods), np.full(pods, NO_DECISION), np.zeros((pods, 3)), np.zeros((pods, len(TERMS)))
     )
     rows = np.zeros((len(copy.shortlist.node), WIDTH), np.float32)
-    play_drawing(
-        with_room(None, 0, 1, copy), 0, weights, temperature, dice.random(pods), rows, np.zeros(len(rows)), found.reward, found.potential,
-        found.of_class, found.factors, found.slope,
-    )  # fmt: skip
+    one = with_room(None, 0, 1, copy)
+    play_drawing(one, 0, weights, temperature, dice.random(pods), rows, np.zeros(len(rows)), found)
     return found
 
 
@@ -151,20 +138,12 @@ def gradient_of(episodes: list[Drawn], discount: float, shaping: float) -> NDArr
 
 
 def _to_come(one: Drawn, discount: float, shaping: float) -> Floats:
-    """What comes from each pod on, with a discount."""
-    after = np.append(one.potential[1:], 0.0)
-    after[:-1] = np.where(one.of_class[1:] == NO_DECISION, 0.0, after[:-1])
-    rewards = one.reward
-    found, total = np.zeros(len(rewards)), 0.0
-    potential = one.potential.copy()
-    last = 0.0
-    # A dropped pod changes nothing: it has the potential of the next one.
-    for pod in range(len(rewards) - 1, -1, -1):
-        if one.of_class[pod] == NO_DECISION:
-            potential[pod] = last
-        last = potential[pod]
-    growth = np.append(potential[1:], potential[-1]) - potential
-    for pod in range(len(rewards) - 1, -1, -1):
-        total = rewards[pod] - shaping * growth[pod] + discount * total
-        found[pod] = total
-    return found
+    """What comes from each pod on, with a discount, (pods,)."""
+    pods = len(one.reward)
+    # A dropped pod changes nothing: before it is as before the next one that is placed.
+    placed = np.flatnonzero(one.of_class != NO_DECISION)
+    following = np.searchsorted(placed, np.arange(pods))
+    potential = np.append(one.potential[placed], one.potential[placed[-1]])[following]
+    growth = np.diff(potential, append=potential[-1])
+    worth = one.reward - shaping * growth
+    return np.asarray(lfilter([1.0], [1.0, -discount], worth[::-1])[::-1])

@@ -69,6 +69,29 @@ def pod_class(row: Any) -> int:
 
 
 @procedure
+def factors_of(row: Any) -> tuple[float, float]:
+    """What weights are multiplied by besides one: the share of GPUs in use, and how tight CPU is."""
+    return 1.0 - row[PlacementFeature.GPU_LEFT], row[PlacementFeature.CPU_TIGHT] - HALF
+
+
+@procedure
+def number_of(of_class: Any, used: float, tight: float, row: Any) -> float:
+    """The number of a candidate.
+
+    Args:
+        of_class: (3, terms) weights of the pod's class.
+        used: as of :func:`factors_of`.
+        tight: as well.
+        row: of the observation.
+    """
+    number = float(PUBLISHED_WEIGHT * row[PlacementFeature.PUBLISHED])
+    for term in range(len(COLUMNS)):
+        weight = of_class[0, term] + used * of_class[1, term] + tight * of_class[2, term]
+        number += weight * row[COLUMNS[term]]
+    return number
+
+
+@procedure
 def best_candidate(weights: Any, rows: Any) -> int:
     """The action that the rule takes, the first of equal ones.
 
@@ -77,15 +100,12 @@ def best_candidate(weights: Any, rows: Any) -> int:
         rows: of the observation.
     """
     of_class = weights[pod_class(rows[0])]
-    used, tight = 1.0 - rows[0, PlacementFeature.GPU_LEFT], rows[0, PlacementFeature.CPU_TIGHT] - HALF
+    used, tight = factors_of(rows[0])
     found, best = 0, -np.inf
     for place in range(len(rows)):
         if rows[place, PlacementFeature.PRESENT] == 0.0:
             break
-        number = PUBLISHED_WEIGHT * rows[place, PlacementFeature.PUBLISHED]
-        for term in range(len(COLUMNS)):
-            weight = of_class[0, term] + used * of_class[1, term] + tight * of_class[2, term]
-            number += weight * rows[place, COLUMNS[term]]
+        number = number_of(of_class, used, tight, rows[place])
         if number > best:
             found, best = place, number
     return found
@@ -128,7 +148,7 @@ NAME: Final = "ClusterPlacement"
 
 
 class LearnedPlacement:
-    """A placement rule whose weights were searched on drawn clusters and workloads."""
+    """A placement rule whose weights were learned on drawn clusters and workloads."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         """

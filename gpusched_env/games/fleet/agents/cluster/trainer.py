@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 from msgspec import Meta
 
 from gpusched_env.agents.training.config import CheckedStruct, Count, Positive
-from gpusched_env.agents.training.trainer import GameSettings, GameTraining, RuleTrainer, Trainer
+from gpusched_env.agents.training.trainer import GameTraining, RuleTrainer, Trainer
 from gpusched_env.games.fleet.agents.cluster.rule import PlacementPolicyInfo
 
 if TYPE_CHECKING:
-    from gpusched_env.games.fleet.cluster_training import PlacementEvolution, PlacementJudge
+    from gpusched_env.games.fleet.cluster_training import PlacementGradient, PlacementJudge
 
 
-class PlacementSettings(GameSettings, frozen=True, kw_only=True):
-    """CMA-ES on the placement rule (:mod:`gpusched_env.games.fleet.agents.cluster.rule`); episodes are drawn."""
+class PlacementSettings(CheckedStruct, frozen=True, kw_only=True):
+    """Policy gradients for the placement rule (:mod:`gpusched_env.games.fleet.agents.cluster.gradient`)."""
 
-    population: Annotated[int, Meta(ge=4)] = 32
-    episodes: Count = 6
-    sigma: Positive = 0.1
+    episodes: Annotated[int, Meta(ge=2, le=1024)] = 8
+    """Episodes of the same arrivals that a step plays."""
+    learning_rate: Positive = 0.02
+    """Of Adam at first; it falls linearly to a twentieth."""
+    temperature: Positive = 0.1
+    """Of the softmax by which candidates are drawn, in units of the rule's numbers: ten points of FGD's score."""
+    discount: Annotated[float, Meta(gt=0, le=1)] = 0.999
+    """Of what later pods take, by the pod."""
+    shaping: Annotated[float, Meta(ge=0, le=100)] = 0.5
+    """Times the growth of what is unfillable, which counts as a cost at once."""
 
 
 class PlacementTraining(GameTraining, frozen=True, kw_only=True):
@@ -29,19 +36,19 @@ class PlacementTraining(GameTraining, frozen=True, kw_only=True):
     SETTINGS: ClassVar[type[CheckedStruct]] = PlacementSettings
 
     scenario: Literal["ClusterPlacement"] = "ClusterPlacement"
-    algo: Literal["cma-es"] = "cma-es"
+    algo: Literal["reinforce"] = "reinforce"
     policy: Literal["placement"] = "placement"
-    timesteps: Count = 100_000_000
+    timesteps: Count = 15_000_000
     """Pods placed."""
-    validate_every: Count = 5_000_000
+    validate_every: Count = 1_000_000
     validation_seeds: Count = 64
-    checkpoint_every: Count = 5_000_000
+    checkpoint_every: Count = 1_000_000
 
 
-def _parts() -> tuple[type[PlacementJudge], type[PlacementEvolution]]:
-    from gpusched_env.games.fleet.cluster_training import PlacementEvolution, PlacementJudge
+def _parts() -> tuple[type[PlacementJudge], type[PlacementGradient]]:
+    from gpusched_env.games.fleet.cluster_training import PlacementGradient, PlacementJudge
 
-    return PlacementJudge, PlacementEvolution
+    return PlacementJudge, PlacementGradient
 
 
 TRAINER: Final[Trainer[PlacementTraining]] = RuleTrainer(
