@@ -34,6 +34,9 @@ class ClusterOptions:
     ratio: Annotated[float, typer.Option(help="What pods ask for in the end, over the GPUs.")] = 1.3
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Runs of each policy.")] = 10
     seed: FirstSeed = 0
+    offline: Annotated[
+        bool, typer.Option(help="Also the most that there can be for the first seed's pods, and a packing of these.")
+    ] = False
     json: Json = None
     overwrite: Overwrite = False
 
@@ -57,13 +60,15 @@ def cluster(options: ClusterOptions) -> None:
     with writing(("--json", options.json), overwrite=options.overwrite) as write:
         found = {name: _figures(problem, policy, options) for name, policy in policies.items()}
         rows = [(name, *(f"{of[column]:.2f}" for column in COLUMNS)) for name, of in found.items()]
+        offline = _offline(problem, options) if options.offline else {}
+        rows += [(OFFLINE[name], f"{in_use:.2f}", "", "") for name, in_use in offline.items()]
         gpus = problem.capacity_milli // 1000
         title = (
             f"{problem.workload.name}: {len(problem.nodes):,} nodes, {gpus:,} GPUs, {options.ratio:g} times asked for"
         )
         output_console().print(Table(title, ("policy", *COLUMNS.values()), rows))
         head = {"schema": "gpusched-cluster/1", "workload": problem.workload.name, "ratio": options.ratio}
-        write("--json", lambda: {**head, "seed": options.seed, "seeds": options.seeds, "policies": found})
+        write("--json", lambda: {**head, "seed": options.seed, "seeds": options.seeds, "policies": found, **offline})
 
 
 COLUMNS = {
@@ -71,6 +76,18 @@ COLUMNS = {
     "fragmented_pct": "% of GPUs fragmented",
     "dropped_pct": "% of pods dropped",
 }
+
+OFFLINE = {"packed_pct": "packed with all pods known", "bound_pct": "no more than"}
+
+
+def _offline(problem: ClusterProblem, options: ClusterOptions) -> dict[str, float]:
+    """Per cent of the GPUs for the pods of the first seed."""
+    from gpusched_env.games.fleet.cluster.arrivals import draw_arrivals
+    from gpusched_env.games.fleet.cluster.offline import bound_milli, packed_milli
+
+    arrived = draw_arrivals(problem, options.seed, options.ratio).kinds.tolist()
+    milli = packed_milli(problem, arrived), bound_milli(problem, arrived)
+    return {name: 100.0 * used / problem.capacity_milli for name, used in zip(OFFLINE, milli, strict=True)}
 
 
 def _problem(options: ClusterOptions) -> ClusterProblem:
