@@ -11,6 +11,7 @@ import numpy as np
 from gpusched_env.games.fleet.agents.cluster.rule import LearnedPlacement, play_placements
 from gpusched_env.games.fleet.cluster.arrivals import draw_arrivals
 from gpusched_env.games.fleet.cluster.importing import read_nodes
+from gpusched_env.games.fleet.cluster.offline import bound_milli, packed_milli
 from gpusched_env.games.fleet.cluster.policies.registry import Policy
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem
 from gpusched_env.games.fleet.cluster.run import run_cluster
@@ -63,6 +64,28 @@ class LongerList:
             copy = single_copy(problem, draw_arrivals(problem, seed), shortlist)
             found.append(play_placements(agent.weights, with_room(None, 0, 1, copy))[0])
         return Allocations(tuple(found))
+
+
+@dataclass(frozen=True)
+class KnownBeforehand:
+    """Per cent of the GPUs in use by a scheduler that knows all pods and may refuse some."""
+
+    packed: float
+    bound: float
+    """Of what any policy can have in use."""
+
+
+@dataclass(frozen=True)
+class Offline:
+    """A packing of the pods of a workload that come with the first seed."""
+
+    workload: str
+
+    def run(self, device: str) -> KnownBeforehand:
+        problem = shipped_problem(self.workload)
+        arrived = draw_arrivals(problem, SEEDS[0]).kinds.tolist()
+        milli = packed_milli(problem, arrived), bound_milli(problem, arrived)
+        return KnownBeforehand(*(100.0 * used / problem.capacity_milli for used in milli))
 
 
 @dataclass(frozen=True)
