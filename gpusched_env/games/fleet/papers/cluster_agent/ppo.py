@@ -15,7 +15,7 @@ from gpusched_env.games.fleet.environment.cluster.vector_env import ClusterPlace
 COPIES: Final = 8
 STEPS: Final = 256
 """Decisions of each copy between two updates."""
-BUDGET: Final = 200_000
+BUDGET: Final = 100_000
 ROUNDS: Final = 4
 """Validations after as many decisions each; one comes before all."""
 JUDGED: Final = 16
