@@ -156,27 +156,42 @@ def validate(
 
 def carried_over(
     first: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Recordings (*.workload.json.gz, or without .gz) of one GPU.")
-    ],
-    second: Annotated[Path, typer.Argument(metavar="DIR", help="Recordings of the same networks on another.")],
+        Path | None, typer.Argument(metavar="DIR", help="Recordings (*.workload.json.gz, or without .gz) of one GPU.")
+    ] = None,
+    second: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Recordings of the same networks on another.")
+    ] = None,
+    kernels: Annotated[
+        Path | None,
+        typer.Option(metavar="CSV", help="Kernels that were measured on several GPUs, a row each; .gz or not."),
+    ] = None,
     overwrite: Overwrite = False,
     docs: Docs = None,
 ) -> None:
-    """Carry recorded networks over to another GPU and back, and compare with what was recorded there.
+    """Carry recorded networks, or single kernels, over to other GPUs, and compare with what was measured there.
 
-    Exit status 1 if an error is beyond its limit.
+    Exit status 1 if an error of networks is beyond its limit.
     """
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console
-    from gpusched_env.experiments.validate import carried
+    from gpusched_env.experiments.validate import carried, products
 
+    if (first is None) != (second is None) or (first is None and kernels is None):
+        raise InputError("carry-over compares recordings in two folders, or kernels in a table: give two, or --kernels")
+    if docs is not None and first is None:
+        raise InputError("--docs: the page is about networks and kernels; give two folders of recordings as well")
     with writing(("--docs", docs), overwrite=overwrite) as write:
-        found = carried.both_ways(first, second)
-        write("--docs", carried.markdown(found, command_line()))
+        found = [] if first is None or second is None else carried.both_ways(first, second)
+        measured = None if kernels is None else products.read_measured(kernels)
+        tables = [carried.summary(found), carried.by_length(found)] if found else []
+        if measured is not None:
+            tables += products.tables(measured)
+        if docs is not None:
+            write("--docs", carried.markdown(found, measured, command_line()))
     console = output_console()
-    for table in (carried.summary(found), carried.by_length(found)):
+    for table in tables:
         console.print(table)
-    raise typer.Exit(0 if carried.within_limits(found) else 1)
+    raise typer.Exit(0 if not found or carried.within_limits(found) else 1)
 
 
 def _live(

@@ -101,6 +101,38 @@ def tally_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
     return f"{sum(bool(one.holds) for one in counted)} of {len(counted)} predictions come out"
 
 
+def missed_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
+    """Which of the criteria that count do not come out, in a sentence: what misses by most first, the rest in number.
+
+    Several that one mark stands for are named once.
+    """
+    counted = counted_of(criteria, marks)
+    undecided = sum(one.holds is None for one in counted)
+    missed = sorted((one for one in counted if one.holds is False), key=_farthest)
+    alike: dict[str, list[Criterion]] = {}
+    for one in missed:
+        alike.setdefault(mark_of(one.name, marks).criteria, []).append(one)
+    named = list(alike.items())[:NAMED]
+    found = [_said(pattern, of, sum(fnmatchcase(one.name, pattern) for one in counted)) for pattern, of in named]
+    more = len(missed) - sum(len(of) for _, of in named)
+    found += [f"{more} more"] if more else []
+    found += [f"{undecided} undecided"] if undecided else []
+    return f"Did not come out: {'; '.join(found) or 'nothing that counts'}."
+
+
+def _farthest(one: Criterion) -> tuple[bool, float]:
+    """What is missed by most comes first, what is missed by no number last."""
+    return math.isnan(one.miss), -one.miss
+
+
+def _said(pattern: str, missed: Sequence[Criterion], of: int) -> str:
+    """What of one mark does not come out: a criterion with its figure, or how many of how many."""
+    if len(missed) > 1:
+        return f"{pattern.replace('*', '...')} ({len(missed)} of {of})"
+    one = missed[0]
+    return one.name if math.isnan(one.miss) else f"{one.name} ({one.ours} for {one.within})"
+
+
 def marks_table(criteria: Sequence[Criterion], marks: Sequence[Mark]) -> Table:
     """A row a mark that some criteria have, what counts first; of criteria that it stands for, how many come out."""
     rows = []
@@ -119,6 +151,8 @@ NOTE: Final = (
     "from how the workload is made. *Vacuous*: the control passes as well, or any value would. *Control*: what else "
     "is judged by the same criterion."
 )
+NAMED: Final = 5
+"""How many of the criteria that do not come out, or kinds of them, a page's beginning names."""
 HEADS: Final = ("criterion", "ours", "within", "miss", "verdict")
 VERDICTS: Final = {True: "holds", False: "off", None: "not scored"}
 

@@ -227,16 +227,6 @@ def range_text(low: float, high: float) -> str:
     return f"{low:.4g} to {high:.4g}" if low else f"at most {high:.4g}"
 
 
-def failures_text(targets: Sequence[Target]) -> str:
-    """What does not hold, as text: each figure of ours, and where it should be."""
-    named = (
-        f"{one.what} ({one.ours:.3g} for {range_text(one.low - one.slack, one.high + one.slack)})"
-        for one in targets
-        if not one.holds
-    )
-    return "; ".join(named) or "nothing"
-
-
 def targets_table(title: str, targets: Sequence[Target]) -> Table:
     """Published figures, the ranges in which ours hold, and ours."""
     published = any(target.published != NONE for target in targets)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from gpusched_env.closure import closure
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Mark, criteria_csv, marks_table, tally_of
+from gpusched_env.experiments.lib.criteria import Mark, criteria_csv, marks_table, missed_of, tally_of
 from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.kept_cells import KeptCells
 from gpusched_env.experiments.lib.pages import page
@@ -102,8 +102,13 @@ class Reproduction(JudgedResult):
         """How many of the predictions come out: what a summary begins with. Other criteria do not count."""
         return tally_of((check.as_criterion() for check in self.checks()), self.marks)
 
+    def missed(self) -> str:
+        """Which predictions do not come out, in a sentence: the page's second; empty where nothing is published."""
+        criteria = [check.as_criterion() for check in self.checks()]
+        return missed_of(criteria, self.marks) if criteria else ""
+
     def outcome(self) -> str:
-        """What came out, what did not, and why: what the page begins with."""
+        """Why that is so: what the page says next."""
         return ""
 
     def details(self) -> Sequence[Table]:

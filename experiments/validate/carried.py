@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import page
+from gpusched_env.experiments.validate import products
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.carry_over import carry_over
 from gpusched_env.workload.profile import profile_kernel
@@ -247,10 +248,11 @@ def networks(found: Sequence[CarryOverResult]) -> Table:
     )
 
 
-def markdown(found: Sequence[CarryOverResult], command: str) -> str:
-    """The page of carried times, Markdown."""
+def markdown(found: Sequence[CarryOverResult], measured: products.Measured | None, command: str) -> str:
+    """The page of carried times, Markdown: networks of two GPUs, and products of several, if there are any."""
     return page(
         "carry-over.md.j2",
+        products=None if measured is None else products.page_of(measured),
         holds=within_limits(found),
         summary=summary(found),
         lengths=by_length(found),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,6 @@ from gpusched_env.scheduling.view import View
 NEEDS_MEMORY = (layout.FLUSH, layout.GROW_JOBS, layout.GROW_LAUNCHES)
 WORTH_A_TEAM = 8
 """Environments to go on from which the other threads are called: to wake them costs as much as to step a few."""
-
-
-TAKING: Final = threading.Lock()
-"""Held by the thread whose environment takes a problem. Batches of several threads share problems, and what a device
-makes of one must be made once: its memory has addresses of that."""
 
 
 class EnvBatch:
@@ -103,9 +98,8 @@ class EnvBatch:
 
     def begin(self, index: int, problem: Problem, seed: int, record: Detail = "jobs") -> None:
         """Set an environment to the start of an episode; :meth:`run` takes it to the first decision."""
-        with TAKING:
-            self.arena(index).reset(problem, seed, record)
-            self._touch(index, problem, 0.0)
+        self.arena(index).reset(problem, seed, record)
+        self._touch(index, problem, 0.0)
 
     def save(self, index: int) -> tuple[Saved, float]:
         """The state of an environment, to go back to with :meth:`load`; can be pickled."""
@@ -114,9 +108,8 @@ class EnvBatch:
     def load(self, index: int, state: tuple[Saved, float]) -> None:
         """Go back to a state exactly, as soon as :meth:`run` is called."""
         saved, cost = state
-        with TAKING:
-            self.arena(index).load(saved)
-            self._touch(index, saved.problem, cost)
+        self.arena(index).load(saved)
+        self._touch(index, saved.problem, cost)
 
     def _touch(self, index: int, problem: Problem, cost: float) -> None:
         episodes, progress = self.state.episodes, self.state.progress

@@ -182,6 +182,12 @@ class MatrixRates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Rate with 16-bit factors (bfloat16 or half precision)."""
     single: PositiveFloat
     """Rate with 32-bit factors: TF32 where the tensor cores have it, else single precision."""
+    vector: PositiveFloat | None = None
+    """Rate with 32-bit factors by the vector units alone, as libraries multiply where TF32 is not allowed; ``None``:
+    unknown."""
+    vector_tflops: PositiveFloat | None = None
+    """What long such products reach on the whole board, as measured, TFLOP/s: a board with a low power limit lowers its
+    clock for them, to half and less. ``None``: not measured."""
 
 
 class GpuSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -247,8 +253,9 @@ def load_gpu(name: str | Path) -> GpuSpec:
     """A shipped specification (see :func:`gpu_names`), or one from a file.
 
     Args:
-        name: a name (``v100-sxm``, or its first part where only one has it: ``v100``), or a path (it ends in ``.yaml``
-            or ``.yml``, or has a folder). Shipped specifications are read once, files anew each time.
+        name: a name (``v100-sxm``, or its first part: ``v100``, which of several boards is the one with ``sxm``), or a
+            path (it ends in ``.yaml`` or ``.yml``, or has a folder). Shipped specifications are read once, files anew
+            each time.
 
     Raises:
         InputError: no such GPU, or its file does not validate; names the file and the field.
@@ -266,8 +273,8 @@ def is_gpu_path(name: str) -> bool:
 def _shipped(name: str) -> GpuSpec:
     if name not in gpu_names():
         boards = [known for known in gpu_names() if known.partition("-")[0] == name]
-        if len(boards) == 1:
-            return _shipped(boards[0])
+        if len(boards) == 1 or f"{name}-sxm" in boards:
+            return _shipped(boards[0] if len(boards) == 1 else f"{name}-sxm")
         hint = did_you_mean(name, gpu_names())
         raise InputError(f"unknown GPU {name!r}; {hint} (gpusched gpus lists them; a file of your own ends in .yaml)")
     where = f"hardware/gpus/{name}.yaml"

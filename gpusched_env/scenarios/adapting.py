@@ -72,7 +72,9 @@ def with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
 def _with_kernels(problem: Problem, kernels: Mapping[int, Kernel]) -> Problem:
     gpu = problem.gpu
     profiles = [
-        profile_kernel(kernels[identity], gpu, gpu) if identity in kernels else profile
+        profile_kernel(kernels[identity], gpu, gpu, physics=problem.scenario.physics)
+        if identity in kernels
+        else profile
         for identity, profile in enumerate(problem.kernels)
     ]
     graphs = list(problem.graphs)

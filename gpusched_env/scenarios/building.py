@@ -34,7 +34,7 @@ from gpusched_env.workload.generated_names import is_irregular
 from gpusched_env.workload.idle_gpu import IdleGpu, Span
 from gpusched_env.workload.irregular_graphs import irregular
 from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import KernelProfile, profile_kernel
+from gpusched_env.workload.profile import KernelProfile, Physics, profile_kernel
 from gpusched_env.workload.tenant import Tenant, Trace
 from gpusched_env.workload.trace_replay import TraceReplay, replay_of
 from gpusched_env.workload.workload import OpKind, Workload, is_workload_path, read_workload
@@ -67,7 +67,7 @@ def build_problem(
             named = (workloads or {}).get(tenant.workload) or load_workload(tenant.workload)
         except InputError as error:
             raise InputError(f"scenario {scenario.name}: tenants[{row}].workload: {error}") from error
-        workload, done = carry_over(slowed_workload(named, slower), gpu)
+        workload, done = carry_over(slowed_workload(named, slower), gpu, scenario.physics)
         loaded.append(_as_launched(workload, tenant, gpu))
         if done is not None:
             carried.setdefault(tenant.workload, done)
@@ -83,7 +83,8 @@ def build_problem(
                 known = workload.footprint_bytes > 0
                 profiles += [
                     replace(
-                        _profile(kernel, recorded_on, gpu, known), forms=tuple(first + form for form in kernel.forms)
+                        _profile(kernel, recorded_on, gpu, known, scenario.physics),
+                        forms=tuple(first + form for form in kernel.forms),
                     )
                     for kernel in workload.kernels
                 ]
@@ -172,8 +173,8 @@ def load_workload(name_or_path: str) -> Workload:
 
 
 @functools.lru_cache(maxsize=8192)
-def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, l2_recorded: bool) -> KernelProfile:
-    return profile_kernel(kernel, recorded_on, gpu, l2_recorded=l2_recorded)
+def _profile(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, l2_recorded: bool, physics: Physics) -> KernelProfile:
+    return profile_kernel(kernel, recorded_on, gpu, l2_recorded=l2_recorded, physics=physics)
 
 
 def _replay(scenario: str, row: int, tenant: Tenant) -> TraceReplay | None:

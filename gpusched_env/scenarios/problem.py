@@ -103,10 +103,11 @@ class Problem:
 
     def once(self, make: Callable[[Problem, *Given], Made], *given: *Given) -> Made:
         """``make(problem, *given)``, always the same one: devices keep what they make of a problem."""
-        key = make, *given
-        if key not in self._memory.found:
-            self._memory.found[key] = make(self, *given)
-        made: Made = self._memory.found[key]
+        key, found = (make, *given), self._memory.found
+        if key not in found:
+            # Of two threads that make it at once, the first one's stays.
+            found.setdefault(key, make(self, *given))
+        made: Made = found[key]
         return made
 
 

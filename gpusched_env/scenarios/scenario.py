@@ -31,6 +31,7 @@ from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSe
 from gpusched_env.workload.cores.spec import CpuCores, problem_with_cores
 from gpusched_env.workload.dependent import chain_of, is_chain
 from gpusched_env.workload.generated_names import irregular_graph, is_irregular
+from gpusched_env.workload.profile import Physics
 from gpusched_env.workload.tenant import Tenant, Trace
 from gpusched_env.workload.workload import is_workload_path
 
@@ -133,6 +134,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """CPU cores that share the GPU's memory, and the processes on them; ``None``: the memory is the GPU's alone."""
     window: KernelWindow | None = None
     """What launches pass to be released out of order, by the memory that they touch; ``None``: streams keep theirs."""
+    physics: Physics = 1
+    """Version of the laws by which kernels run (:mod:`gpusched_env.workload.profile`): what was played with one plays
+    again."""
     variation: bool = True
     """Jobs vary as the recorded iterations did; off: every job repeats the first recorded iteration."""
     profiles: ProfileError = ProfileError()

@@ -7,9 +7,12 @@ What is done, and why it may be off:
   thread with too many registers gets as many as there are; that it then spills is left out. Grids stay otherwise,
   though a library would choose them by the number of SMs.
 * **Matrix arithmetic.** Kernels bound by it (of class ``compute``, with a block for every SM at least) take longer or
-  shorter by the ratio of the two GPUs' :class:`~gpusched_env.hardware.specs.MatrixRates`, which are data-sheet
-  values: as if both GPUs came equally close to them. Kernels of 32-bit factors are told by their names, and all taken
-  to use tensor cores where there are any.
+  shorter by the ratio of the two GPUs' :class:`~gpusched_env.hardware.specs.MatrixRates`. Names tell whether factors
+  have 32 bits, and whether tensor cores multiply them. Of vector units it is the ratio of what both boards were
+  measured to sustain, where that is known: under their power limits that is far from what clocks and SMs promise (an
+  A100 over an L4 1.9 times, where data sheets have 0.64). Of tensor cores, and of boards that were not measured,
+  it is that of data sheets. (In the first version of the laws, as of tensor cores: vector units came out too slow by
+  the ratio of an H100's TF32 to its single precision, eight times.)
 * **The rest** is the simulator's business (:func:`~gpusched_env.workload.profile.profile_kernel`): a block's latency
   and issue demand scale with the SM clock, DRAM traffic stays, and waves of blocks follow from the SMs and what fits
   on them. Latencies of caches and memory are thereby taken to be equal in clocks. Traffic that no counter measured is
@@ -20,9 +23,8 @@ What is done, and why it may be off:
 
 Networks that were recorded on an H100 and on an H200 are carried over both ways and compared
 (:mod:`gpusched_env.experiments.validate.carried`, ``docs/carry-over.md``); Gilman and Walls' and FIKIT's experiments
-are reproduced this way on an RTX 3090 (``docs/concurrency.md``, ``docs/fikit.md``).
-
-* **Vector units.** Kernels of 32-bit factors that use no tensor cores can be carried over as such.
+are reproduced this way on an RTX 3090 (``docs/concurrency.md``, ``docs/fikit.md``). Single products that were
+measured on five boards of four generations are checked one by one (:mod:`gpusched_env.experiments.validate.products`).
 """
 
 from __future__ import annotations
@@ -40,10 +42,13 @@ from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import is_chain
 from gpusched_env.workload.generated_names import is_irregular
 from gpusched_env.workload.kernel import Kernel
+from gpusched_env.workload.profile import Physics, profile_kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Workload
 
 SINGLE = re.compile(r"tf32|f32f32|ffma|sgemm|s1688gemm_\d|<float", re.IGNORECASE)
 """Names of matrix kernels whose factors have 32 bits (cuBLAS, cuDNN, CUTLASS)."""
+TENSOR: Final = re.compile(r"tf32|tensorop|s1688|s16816|hmma|imma|wgmma|nvjet", re.IGNORECASE)
+"""Names of kernels that use tensor cores (cuBLAS, cuDNN, CUTLASS)."""
 
 _Timed = TypeVar("_Timed", Op, GraphNode, Child)
 
@@ -51,10 +56,13 @@ _Timed = TypeVar("_Timed", Op, GraphNode, Child)
 NETWORK_OFF: Final = 0.031
 KERNEL_OFF: Final = 0.08
 """Median errors of what was recorded on an H100, its L2 not, and carried over to an H200, or back, in the worse
-direction (docs/carry-over.md). Nothing here says by how much it is off between GPUs of two generations."""
+direction (docs/carry-over.md)."""
+PRODUCT_OFF: Final = 0.157
+"""The same of single products between boards of four generations, in the worst of 36 pairs."""
 HOW_FAR_OFF: Final = (
     f"Checked between an H100 and an H200, such estimates are off by {NETWORK_OFF:.0%} for a network and "
-    f"{KERNEL_OFF:.0%} for a single kernel, in the median; between GPUs of two generations they were not checked."
+    f"{KERNEL_OFF:.0%} for a single kernel, in the median; between GPUs of two generations, where only products in "
+    f"single precision were checked, by up to {PRODUCT_OFF:.0%}."
 )
 
 
@@ -80,7 +88,7 @@ class CarriedOver:
         return f"{estimates} (of {counted(self.kernels, 'kernel')}, {done})" if done else estimates
 
 
-def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver | None]:
+def carry_over(workload: Workload, gpu: GpuSpec, physics: Physics = 1) -> tuple[Workload, CarriedOver | None]:
     """``workload`` as the libraries of ``gpu`` would run it, and what was done; itself if it was recorded there.
 
     Durations are still those on the GPU of the recording, of a kernel that has the new shape and, if matrix arithmetic
@@ -88,21 +96,24 @@ def carry_over(workload: Workload, gpu: GpuSpec) -> tuple[Workload, CarriedOver 
     """
     if workload.gpu == gpu.name:
         return workload, None
-    factors = [_factor(kernel, workload.spec, gpu) for kernel in workload.kernels]
-    fitted = [_fitted(kernel, gpu) for kernel in workload.kernels]
+    factors = [_factor(kernel, workload.spec, gpu, physics) for kernel in workload.kernels]
+    kernels = tuple(carried_kernel(kernel, workload.spec, gpu, physics) for kernel in workload.kernels)
     done = CarriedOver(
         workload=workload.name,
         recorded_on=workload.gpu,
         gpu=gpu.name,
         kernels=len(factors),
-        split=sum(new.grid != old.grid for new, old in zip(fitted, workload.kernels, strict=True)),
+        split=sum(new.grid != old.grid for new, old in zip(kernels, workload.kernels, strict=True)),
         rescaled=sum(factor != 1.0 for factor in factors),
     )
-    kernels = [
-        msgspec.structs.replace(kernel, duration_us=kernel.duration_us * factor)
-        for kernel, factor in zip(fitted, factors, strict=True)
-    ]
-    return msgspec.structs.replace(workload, kernels=tuple(kernels), **with_scaled_durations(workload, factors)), done
+    return msgspec.structs.replace(workload, kernels=kernels, **with_scaled_durations(workload, factors)), done
+
+
+def carried_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, physics: Physics = 1) -> Kernel:
+    """A kernel as the libraries of ``gpu`` would run it; its duration is still that on the GPU of the recording, of a
+    kernel that has the new shape and, if matrix arithmetic bounds it, the new length."""
+    factor = _factor(kernel, recorded_on, gpu, physics)
+    return msgspec.structs.replace(_fitted(kernel, gpu), duration_us=kernel.duration_us * factor)
 
 
 def with_scaled_durations(workload: Workload, factors: Sequence[float]) -> dict[str, Any]:
@@ -125,14 +136,20 @@ def with_scaled_durations(workload: Workload, factors: Sequence[float]) -> dict[
     return {"variants": variants, "graphs": graphs}
 
 
-def _factor(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> float:
+def _factor(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, physics: Physics) -> float:
     """How many times as long a kernel's matrix arithmetic takes: grids that leave SMs idle are bound by latency."""
     bound = kernel.kind == "compute" and kernel.blocks >= recorded_on.sms
-    if not bound or recorded_on.matrix_rates is None or gpu.matrix_rates is None:
+    before, there = recorded_on.matrix_rates, gpu.matrix_rates
+    if not bound or before is None or there is None:
         return 1.0
-    if SINGLE.search(kernel.name):
-        return recorded_on.matrix_rates.single / gpu.matrix_rates.single
-    return recorded_on.matrix_rates.half / gpu.matrix_rates.half
+    if uses_vector_units(kernel.name):
+        if before.vector_tflops is not None and there.vector_tflops is not None:
+            # A library would choose tiles that suit the SMs: waves of the recorded ones say nothing.
+            alone = profile_kernel(_fitted(kernel, gpu), recorded_on, gpu, physics=physics)
+            return before.vector_tflops / there.vector_tflops * kernel.duration_us / alone.duration_us
+        if physics > 1 and before.vector is not None and there.vector is not None:
+            return before.vector / there.vector
+    return before.single / there.single if SINGLE.search(kernel.name) else before.half / there.half
 
 
 def _fitted(kernel: Kernel, gpu: GpuSpec) -> Kernel:
@@ -159,37 +176,6 @@ def _fitted(kernel: Kernel, gpu: GpuSpec) -> Kernel:
         registers=registers,
         shared_bytes=-(-kernel.shared_bytes // parts),
     )
-
-
-TENSOR: Final = re.compile(r"tf32|tensorop|s1688|s16816|hmma|imma|wgmma|nvjet", re.IGNORECASE)
-"""Names of kernels that use tensor cores (cuBLAS, cuDNN, CUTLASS)."""
-VECTOR_RATES: Final = {"h100-sxm": 256.0}
-"""Floating-point operations of an SM in a clock, single precision, no tensor cores, by the GPU of a recording (67
-TFLOP/s: NVIDIA H100 data sheet)."""
-
-
-def by_vector_units(workload: Workload) -> Workload:
-    """``workload``, such that it is carried over to a GPU without tensor cores by the ratio of single precision.
-
-    What is too much in the ratio of matrix rates is taken out of the recorded times. Only for that purpose: on the GPU
-    of its recording it would be too short. Kernels that are too small to be bound by arithmetic, which are carried over
-    with their times, are left alone.
-
-    Raises:
-        KeyError: the rate of the GPU of the recording is not known.
-    """
-    spec = workload.spec
-    assert spec.matrix_rates is not None, "a GPU with tensor cores"
-    over = VECTOR_RATES[workload.gpu] / spec.matrix_rates.single
-    factors = [
-        over if kernel.kind == "compute" and kernel.blocks >= spec.sms and uses_vector_units(kernel.name) else 1.0
-        for kernel in workload.kernels
-    ]
-    kernels = [
-        msgspec.structs.replace(kernel, duration_us=kernel.duration_us * factor)
-        for kernel, factor in zip(workload.kernels, factors, strict=True)
-    ]
-    return msgspec.structs.replace(workload, kernels=tuple(kernels), **with_scaled_durations(workload, factors))
 
 
 def uses_vector_units(name: str) -> bool:

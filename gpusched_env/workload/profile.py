@@ -3,15 +3,25 @@
 A profile says how long a kernel ran alone. The simulated devices need, for one block, its latency, its
 issue demand and its DRAM traffic, such that the kernel alone takes exactly its profiled duration.
 Kernels without hardware counters get the last two from their class (:data:`CLASS_DEMAND`).
+
+There are two versions of these laws, of which a scenario has one (:attr:`Scenario.physics
+<gpusched_env.scenarios.scenario.Scenario.physics>`), so that what was played once can be played again:
+
+1. What a kernel takes on another GPU follows from the demands of its class, which also stand for caches and loaded
+   latencies. A grid with two blocks an SM, or three, always keeps to its SMs evenly.
+2. What it takes there follows from the traffic that it waits for (:func:`_bytes_alone`), and products of vector units
+   from rates of their own. Blocks of a grid that fits at once, as many on each SM, lie closer where others leave room.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +32,9 @@ from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.reading import LONGEST_US
 from gpusched_env.workload.kernel import MOST_BYTES, Kernel, KernelClass
+
+Physics = Literal[1, 2]
+"""A version of the laws."""
 
 
 class Demand(NamedTuple):
@@ -51,6 +64,12 @@ caches, loaded latencies and uneven blocks."""
 COUNTED_DRAM: dict[KernelClass, float] = {"compute": 0.15, "memory": 0.30, "mixed": 0.15, "latency": 0.05}
 """Mean DRAM traffic by class, as Nsight Compute reports it for kernels of five networks (AlexNet, BERT twice,
 ResNet-50, VGG-16 on an H100): the share of the DRAM bandwidth of the SMs that they cover."""
+
+
+STREAMS: Final = re.compile(r"vectorized_elementwise|multi_tensor_apply|softmax|layer_?norm", re.IGNORECASE)
+"""Names of kernels that read each element once, write it once and do little with it. Of those that are beyond the L2,
+an H200 takes 0.70 to 0.74 of an H100's time, as the DRAM's bandwidth has it; other kernels of class ``memory`` (batch
+norm, pooling, changes of layout) 0.9 to 1.0."""
 
 
 WARP_RHO = 0.30
@@ -103,29 +122,37 @@ class KernelProfile:
     """Identities of the kernels of the problem that do the same work."""
 
 
-def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, *, l2_recorded: bool = False) -> KernelProfile:
+def profile_kernel(
+    kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, *, l2_recorded: bool = False, physics: Physics = 1
+) -> KernelProfile:
     """The block demands of ``kernel`` from its solo duration on ``recorded_on``, carried over to ``gpu``.
 
     Latency and issue demand scale with the SM clock, traffic stays in bytes. Where the L2 was recorded, a kernel that
-    fits into it does not wait for the DRAM: its traffic stays as a share of its time.
+    fits into it does not wait for the DRAM: its traffic stays as a share of its time. From the second version on that
+    holds of all kernels, and demands are those of a kernel of its class that takes so long.
 
     Args:
         kernel: with its profile.
         recorded_on: where that was measured.
         gpu: where it is to run.
         l2_recorded: whether the recording says what the kernel's program leaves in the L2.
+        physics: version of the laws.
 
     Raises:
         InputError: the kernel does not fit on one of the GPUs, or its blocks would take no time.
     """
+    if gpu != recorded_on and physics > 1:
+        there_us = _carried_us(kernel, recorded_on, gpu, physics)
+        known = profile_kernel(msgspec.structs.replace(kernel, duration_us=there_us), gpu, gpu, physics=physics)
+        return replace(known, kernel=kernel, brought_bytes=_counted_bytes(kernel, recorded_on))
     print_ = footprint(recorded_on, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
-    block = _solve(kernel, print_, recorded_on)
+    block = _solve(kernel, print_, recorded_on, physics)
     duration = kernel.duration_us
     if gpu != recorded_on:
         own = block[0]
         clock = recorded_on.clock_mhz / gpu.clock_mhz
         print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
-        most = most_residents(kernel, print_, gpu)
+        most = most_residents(kernel, print_, gpu, physics)
         dram_bytes = own["dram_bytes"] * (_traffic_ratio(kernel, recorded_on, gpu) if l2_recorded else 1.0)
         on_sm = min(most, print_.blocks_per_sm)
         spread = uneven(kernel, on_sm, gpu)
@@ -148,16 +175,19 @@ def profile_kernel(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, *, l2_rec
     )
 
 
-def most_residents(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> int:
+def most_residents(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec, physics: Physics = 1) -> int:
     """Most blocks of the kernel that an SM holds at a time, besides what fits.
 
     Equal blocks in full waves would leave SMs idle in a last, partial wave, for others to hide in. On a GPU blocks
     start and end one by one, and no such wave is seen: what runs beside loops of one operator costs these as much as if
     their blocks were spread evenly (``data/measurements/h200/operators``). So the most is taken with which partial
-    waves leave no more than :data:`UNUSED` of the SMs' slots empty.
+    waves leave no more than :data:`UNUSED` of the SMs' slots empty. A grid that fits at once and has as many blocks for
+    each SM has no partial wave: it needs no such limit (second version).
     """
     even = kernel.blocks / gpu.sms
     if kernel.waves == "full" or even <= 1.0:
+        return ANY_RESIDENTS
+    if physics > 1 and even.is_integer() and even <= print_.blocks_per_sm:
         return ANY_RESIDENTS
     return next(
         most
@@ -187,6 +217,38 @@ def longest_work(spread: float, blocks: int) -> float:
     return 1.0 + math.sqrt(3.0) * spread * (blocks - 1) / (blocks + 1)
 
 
+def _carried_us(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec, physics: Physics) -> float:
+    """How long a kernel takes alone on another GPU than that of its recording, in microseconds."""
+    known = msgspec.structs.replace(kernel, dram_bytes=_bytes_alone(kernel, recorded_on, gpu))
+    print_ = footprint(recorded_on, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
+    own = _solve(known, print_, recorded_on, physics)[0]
+    print_ = footprint(gpu, kernel.threads, kernel.registers, kernel.shared_bytes, kernel.name)
+    most = most_residents(kernel, print_, gpu, physics)
+    on_sm = min(most, print_.blocks_per_sm)
+    spread = uneven(kernel, on_sm, gpu)
+    latency_us = own["latency_us"] * recorded_on.clock_mhz / gpu.clock_mhz
+    block = block_record(print_, latency_us, own["rho"], own["wait"], own["dram_bytes"], spread, residents=most)
+    alone_us = float(solo_duration_us(gpu_record(gpu)[0], block[0], kernel.blocks, on_sm))
+    return alone_us * longest_work(spread, kernel.blocks)
+
+
+def _bytes_alone(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> float:
+    """DRAM traffic that a kernel waits for when it runs alone, as far as its name, class and time say.
+
+    Names of :data:`STREAMS` that bring in more than either L2 keeps move it at the DRAM's full speed. What products
+    bring in, and what the L2 may keep, is what counters report of the class (:data:`COUNTED_DRAM`); beyond the L2
+    others also wait for a loaded memory (:data:`CLASS_DEMAND`).
+    """
+    counted = _counted_bytes(kernel, recorded_on)
+    if kernel.dram_bytes is not None or kernel.kind == "compute":
+        return counted
+    least, most = sorted((recorded_on.l2_bytes, gpu.l2_bytes))
+    streamed = recorded_on.contention.dram_efficiency * kernel.duration_us * recorded_on.dram_bytes_per_us
+    if STREAMS.search(kernel.name) and not keeps(most, streamed):
+        return streamed
+    return counted if keeps(least, counted) else counted * CLASS_DEMAND[kernel.kind].dram / COUNTED_DRAM[kernel.kind]
+
+
 def _traffic_ratio(kernel: Kernel, recorded_on: GpuSpec, gpu: GpuSpec) -> float:
     """A block's traffic on ``gpu`` over that where it was recorded.
 
@@ -208,7 +270,7 @@ def _counted_bytes(kernel: Kernel, gpu: GpuSpec) -> float:
     return COUNTED_DRAM[kernel.kind] * kernel.duration_us * gpu.dram_bytes_per_us * covered
 
 
-def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.void]:
+def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec, physics: Physics) -> NDArray[np.void]:
     """Demands on the GPU of the recording such that the solo duration comes out exactly.
 
     The issue share fixes ``rho`` (slots in use are ``1 - (1 - rho)^warps`` on a sub-partition), the DRAM
@@ -223,7 +285,7 @@ def _solve(kernel: Kernel, print_: BlockFootprint, gpu: GpuSpec) -> NDArray[np.v
     record = gpu_record(gpu)[0]
     demand = CLASS_DEMAND[kernel.kind]
     issue = demand.issue if kernel.issue_fraction is None else kernel.issue_fraction
-    most = most_residents(kernel, print_, gpu)
+    most = most_residents(kernel, print_, gpu, physics)
     on_sm = min(most, print_.blocks_per_sm)
     warps = min(on_sm, -(-kernel.blocks // gpu.sms)) * print_.warps / gpu.limits.sub_partitions
     most_rho = WARP_RHO if kernel.waves == "full" else MOST_RHO

@@ -179,3 +179,20 @@ def test_threads_share_what_a_device_makes_of_a_problem(monkeypatch: pytest.Monk
     for thread in threads:
         thread.join()
     assert batches[0].arena(0)._tables is batches[1].arena(0)._tables
+
+
+def test_what_is_made_once_of_a_problem_is_one_in_all_threads() -> None:
+    at_once, found = threading.Barrier(2), list[object]()
+
+    def make(problem: object) -> object:
+        with suppress(threading.BrokenBarrierError):
+            at_once.wait(5.0)
+        return object()
+
+    problem = build_problem(load_scenario("Toy"))
+    threads = [threading.Thread(target=lambda: found.append(problem.once(make))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1]

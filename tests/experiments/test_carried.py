@@ -20,6 +20,7 @@ from gpusched_env.experiments.validate.carried import (
     summary,
     within_limits,
 )
+from gpusched_env.experiments.validate.products import read_measured
 from gpusched_env.workload.kernel import Kernel
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload, encode_workload, read_workload
 from tests.refusals import refused
@@ -116,8 +117,8 @@ def test_the_command_writes_a_page_and_says_whether_errors_are_within_limits(
 def test_the_page_is_what_the_shipped_recordings_say() -> None:
     page = Path("docs/carry-over.md").read_text()
     command = page.split("```sh\n")[1].partition("\n")[0]
-    folders = (Path(part) for part in command.split() if part.startswith(str(RECORDINGS)))
-    assert markdown(both_ways(*folders), command) == page
+    *folders, table = (Path(part) for part in command.split() if part.startswith(str(RECORDINGS)))
+    assert markdown(both_ways(*folders), read_measured(table), command) == page
 
 
 def test_an_h100_and_an_h200_ran_the_same_networks() -> None:

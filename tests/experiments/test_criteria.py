@@ -18,6 +18,7 @@ from gpusched_env.experiments.lib.criteria import (
     mark_of,
     marks_table,
     missed_by,
+    missed_of,
     read_criteria,
     tally_of,
     worst_of,
@@ -74,6 +75,26 @@ MARKS = (Mark("size, *", Kind.PREDICTED, "It was open."), Mark("order", Kind.FIT
 def test_only_what_was_predicted_counts() -> None:
     assert counted_of(SOME, MARKS) == [*SOME[:2]]
     assert mark_of("order", MARKS) == MARKS[1]
+
+
+def test_what_does_not_come_out_is_said_worst_first() -> None:
+    off = [Criterion(f"speed {n}", f"{n}", "at most 0", n / 10, False) for n in range(1, 9)]
+    marks = [Mark(one.name, Kind.PREDICTED, "It was open.") for one in off]
+    said = missed_of(off, marks)
+    assert said == (
+        "Did not come out: speed 8 (8 for at most 0); speed 7 (7 for at most 0); speed 6 (6 for at most 0); "
+        "speed 5 (5 for at most 0); speed 4 (4 for at most 0); 3 more."
+    )
+    claim = Criterion("claim", "seen", "so", math.nan, False)
+    undecided = Criterion("other", "seen", "so", math.nan, None)
+    marks = [Mark("speed *", Kind.PREDICTED, "It was open."), Mark("claim", Kind.PREDICTED, "It was open.")]
+    marks.append(Mark("other", Kind.PREDICTED, "It was open."))
+    assert missed_of([claim, *off, undecided], marks) == "Did not come out: speed ... (8 of 8); claim; 1 undecided."
+
+
+def test_what_does_not_count_is_not_missed() -> None:
+    marks = (Mark("*", Kind.FITTED, "It was chosen by it."),)
+    assert missed_of(SOME, marks) == "Did not come out: nothing that counts."
 
 
 def test_what_numpy_compared_counts_like_any_truth() -> None:

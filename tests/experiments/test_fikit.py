@@ -222,7 +222,10 @@ def test_the_result_is_data_and_a_page(small: Paper) -> None:
     assert set(data["gpus"]) == {GPU, RECORDED_ON}
     assert [len(pairs) for pairs in data["by_slice_us"].values()] == [2, 2]
     page = small.markdown()
-    assert page.splitlines()[6].startswith("Came out, and fails without its mechanism: ")
+    lines = page.splitlines()
+    assert lines[6] == small.missed()
+    assert lines[8].startswith("Why: ")
+    assert "came out, and fails without its mechanism: " in page
     assert "| speed-ups | 1.32 to 16.41 | 5 % and 95 % quantile of all pairs inside" in page
     assert "![Speed-ups by the number of low-priority services](fikit-speedups.svg)" in page
     assert "[Co-runners](fikit-co-runners.csv)" in page

@@ -133,7 +133,9 @@ def test_gpucolo_holds_the_objectives_of_the_example() -> None:
 def test_the_page_has_its_tables() -> None:
     paper = invented()
     assert len(paper.below()) >= 7
-    assert "What does not come out" in paper.markdown()
+    page = paper.markdown()
+    assert paper.missed() in page
+    assert "\n\nWhy: " in page
 
 
 @pytest.mark.long

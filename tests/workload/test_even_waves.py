@@ -9,17 +9,24 @@ from hypothesis import strategies as st
 from gpusched_env.hardware.occupancy import ANY_RESIDENTS, footprint
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.kernel import Kernel, Waves
-from gpusched_env.workload.profile import UNUSED, most_residents
+from gpusched_env.workload.profile import UNUSED, Physics, most_residents
 
 H200 = load_gpu("h200-sxm")
 
 
-def most(blocks: int, threads: int, registers: int, shared_bytes: int = 0, waves: Waves = "even") -> int:
+def most(
+    blocks: int,
+    threads: int,
+    registers: int,
+    shared_bytes: int = 0,
+    waves: Waves = "even",
+    physics: Physics = 1,
+) -> int:
     kernel = Kernel(
         name="kernel", grid=(blocks, 1, 1), block=(threads, 1, 1), registers=registers, shared_bytes=shared_bytes,
         duration_us=20.0, waves=waves,
     )  # fmt: skip
-    return most_residents(kernel, footprint(H200, threads, registers, shared_bytes, "kernel"), H200)
+    return most_residents(kernel, footprint(H200, threads, registers, shared_bytes, "kernel"), H200, physics)
 
 
 @pytest.mark.parametrize(
@@ -52,3 +59,21 @@ def test_it_is_the_largest_number_that_leaves_few_slots_empty(blocks: int, threa
     assert 1 <= found <= fitting
     assert found == 1 or empty(found) <= UNUSED + 1e-9
     assert all(empty(more) > UNUSED - 1e-9 for more in range(found + 1, fitting + 1))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "first", "second"),
+    [
+        # Three for each SM, of four that fit: no partial wave.
+        (396, 3, ANY_RESIDENTS),
+        (528, 4, ANY_RESIDENTS),
+        # One more, or more than fit.
+        (397, 1, 1),
+        (660, 1, 1),
+    ],
+)
+def test_a_grid_that_fits_at_once_in_equal_parts_has_no_limit_in_the_second_version(
+    blocks: int, first: int, second: int
+) -> None:
+    assert most(blocks, 512, 32) == first
+    assert most(blocks, 512, 32, physics=2) == second

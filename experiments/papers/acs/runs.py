@@ -11,6 +11,7 @@ import msgspec
 
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import tenant
+from gpusched_env.experiments.papers.acs.batches import TIMES, in_batches
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
@@ -63,6 +64,8 @@ BY_MEMORY = (SERIAL, GRAPH, BEFORE, f"{SW}, 32", f"{HW}, 16", f"{HW}, 32", PERSI
 """Schedulers that are also run with memory of its own for each result."""
 BY_LENGTH = (SERIAL, GRAPH, BEFORE, f"{SW}, 32", f"{HW}, 32", PERSISTENT)
 """Schedulers that are also run with longer kernels."""
+BY_BATCH = (SERIAL, f"{SW}, 32", f"{HW}, 32")
+"""Schedulers that networks are also run under in other batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,17 @@ class AcsRun:
     length: float = 1.0
     """The length of kernels, one of :data:`LENGTHS`."""
     memory: str = AGAIN
+    times: int = 1
+    """The batch over the recorded one."""
+
+    @classmethod
+    def as_full(cls, program: str, scheduler: str, gap_us: float, **fields: Any) -> AcsRun:
+        """The run of a program in the batch with which it fills the GPU as much as the paper's."""
+        return cls(program, scheduler, gap_us, times=TIMES.get(program, 1), **fields)
 
     def problem(self) -> Problem:
         """The program alone on the paper's GPU."""
-        return problem(self.program, self.gap_us, self.host_us, self.length, self.memory)
+        return problem(self.program, self.gap_us, self.host_us, self.length, self.memory, self.times)
 
     def run(self, device: str) -> AcsOutcome:
         episode = play(SCHEDULERS[self.scheduler], self.problem(), 0, device=device, record="kernels")
@@ -109,9 +119,9 @@ class AcsRun:
 
 
 @functools.lru_cache(maxsize=32)
-def problem(program: str, gap_us: float, host_us: float, length: float, memory: str = AGAIN) -> Problem:
+def problem(program: str, gap_us: float, host_us: float, length: float, memory: str = AGAIN, times: int = 1) -> Problem:
     """A program alone on the paper's GPU, whose application does nothing but launch."""
-    workload = load_program(program, memory)
+    workload = in_batches(load_program(program, memory), times)
     kernels = [
         msgspec.structs.replace(
             kernel,
@@ -146,12 +156,14 @@ CLASS_OF = {program: name for name, programs in PROGRAMS.items() for program in 
 
 @functools.cache
 def facts(program: str) -> dict[str, Any]:
-    """A recorded program: its class, and the figures of its graph."""
-    own = graph_figures(load_program(program, OWN))
+    """A recorded program: its class, its batch over the recorded one, and the figures of its graph."""
+    times = TIMES.get(program, 1)
+    own = graph_figures(in_batches(load_program(program, OWN), times))
     return {
         "program": program,
         "kind": CLASS_OF[program],
-        **asdict(graph_figures(load_program(program))),
+        "times": times,
+        **asdict(graph_figures(in_batches(load_program(program), times))),
         "own_parallelism": own.parallelism,
         "own_levels": own.levels,
     }

@@ -33,9 +33,11 @@ from gpusched_env.experiments.lib.verdicts import (
     Compared,
     Finding,
     JudgedByName,
+    Target,
     as_row,
     compared_table,
     findings_table,
+    targets_table,
 )
 from gpusched_env.experiments.papers.concurrency import recorded
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS, OFFERED, ORDER, PRIORITY, SETTING
@@ -80,6 +82,7 @@ from gpusched_env.experiments.papers.concurrency.tables import (
     mechanisms_table,
     one_process_table,
     published_figures,
+    turnaround_targets,
 )
 from gpusched_env.experiments.papers.reproduction import Reproduction
 
@@ -110,11 +113,16 @@ under which a task never completes anything has no figure (nan)."""
         return [*judged_cells(), *one_process_cells(), *all_cells(), *shared_cells(), *pairs]
 
     def checks(self) -> list[JudgedByName]:
-        return [*(each for each in self.controls if each.own), *self.shared, *self.sides]
+        return [*(each for each in self.controls if each.own), *self.turnarounds, *self.shared, *self.sides]
+
+    @property
+    def turnarounds(self) -> list[Target]:
+        """Published turnarounds over those alone, beside ours."""
+        return turnaround_targets(self.added)
 
     def outcome(self) -> str:
         busy = float(self.by_setting[PAPERS].utilisation["exclusive"])
-        return outcome(self.controls, self.recorded, order_by_lock(), busy)
+        return outcome(self.controls, order_by_lock(), busy)
 
     def summary(self) -> str:
         within = sum(side.holds for side in self.shared)
@@ -252,6 +260,7 @@ under which a task never completes anything has no figure (nan)."""
             shared_table(self.shared),
             magnitudes_table(TURNAROUND, self.added, self.shared, recorded.resnet50()),
             controls_table(self.controls),
+            targets_table("Published turnarounds over those alone", self.turnarounds),
             self._hosts(),
             *self._judged(),
             own,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.criteria import Criterion
-from gpusched_env.experiments.lib.verdicts import SHOWN, UNDECIDED, Claim, Finding, verdict_of
+from gpusched_env.experiments.lib.verdicts import SHOWN, UNDECIDED, Claim, verdict_of
 from gpusched_env.experiments.papers.concurrency.claims import (
     CLAIMS,
     MPS,
@@ -216,12 +216,11 @@ def claims_with(rows: Sequence[ControlledClaim], *verdicts: str) -> list[str]:
     return [claim for claim in claims if all(row.verdict in verdicts for row in own if row.claim == claim)]
 
 
-def outcome(rows: Sequence[ControlledClaim], recorded: Sequence[Finding], lock: str, busy: float) -> str:
-    """What came out, what did not, and why: what the page begins with.
+def outcome(rows: Sequence[ControlledClaim], lock: str, busy: float) -> str:
+    """Why it comes out as it does: what the page says next.
 
     Args:
         rows: claims with their controls.
-        recorded: claims that are judged on a recording.
         lock: what the recording says of the interpreter's lock.
         busy: share of the SMs' time that requests take alone, 0 to 1.
     """
@@ -229,22 +228,16 @@ def outcome(rows: Sequence[ControlledClaim], recorded: Sequence[Finding], lock: 
     def each(*verdicts: str) -> str:
         return _listed(claims_with(rows, *verdicts))
 
-    def real(*verdicts: bool | None) -> str:
-        return (
-            "; ".join(f"{of.claim} ({of.agree} of {of.settings})" for of in recorded if of.holds in verdicts) or "none"
-        )
-
     rest = list(dict.fromkeys(row.claim for row in rows if row.verdict == RESTS))
-    why = f"{lock}; requests alone keep the SMs busy for {busy:.0%} of the time, so hosts decide more than blocks do. "
+    why = (
+        f"Why: {lock}; requests alone keep the SMs busy for {busy:.0%} of the time, so hosts decide most. "
+    )
     if rest:
         why += f"Only where hosts of one process slow each other come out: {_listed(rest)}. "
     return (
-        f"Came out, on a real GPU: {real(True)}; simulated, and not without their mechanism: {each(SHOWN)}; simulated, "
-        f"as comparisons with what is without it: {each(COMPARED)}.\n\n"
-        f"Did not, on a real GPU, for all networks: {real(False, None)}; simulated: {each('off')}, undecided "
-        f"{each(UNDECIDED)}; simulated without their mechanism as well, which says nothing of it: "
-        f"{each('not shown')}.\n\n"
-        f"Why: {why}No mechanism to switch off: {each(DESCRIPTION)}. The tables of claims have the figures."
+        f"{why}How fast the paper's hosts were is not known, and published turnarounds hang on it.\n\n"
+        f"Of the claims that are simulated these come out and fail without their mechanism: {each(SHOWN)}; these come "
+        f"out without it as well, which says nothing of it: {each('not shown')}."
     )
 
 

@@ -18,6 +18,7 @@ from gpusched_env.data.dependent_kernels import (
     published,
 )
 from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.papers.cusync.costs import priced
 from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem
 from gpusched_env.scenarios.problem import Problem
@@ -79,7 +80,7 @@ class MlpRun:
     scheme: Scheme
     post_us: float | None = None
     wait_us: float | None = None
-    """``None``: as the GPU's specification says."""
+    """``None``: as counted and timed elsewhere."""
     options: str | None = None
     """Options of the scheme; ``None``: the artifact's."""
 
@@ -89,11 +90,12 @@ class MlpRun:
 
     def run(self, device: str) -> RunTimes:
         model, card, *_ = self.model.split("_")
-        gpu = _free_launches(load_gpu(card), self.post_us, self.wait_us)
+        kernels = mlp_kernels(self.model, self.tokens)
+        gpu = _free_launches(priced(load_gpu(card), kernels), self.post_us, self.wait_us)
         options = _options(self.row, self.scheme) if self.options is None else self.options
         # What is called TileSync of LLaMA's products is StridedSync with tiles of the two that are fused.
         spec = _scheduler(self.scheme, options, "strided" if self.scheme == "tile" and FOLD[model] > 1 else "")
-        problem = _problem(gpu, dependent_workload(self.model, gpu, mlp_kernels(self.model, self.tokens)))
+        problem = _problem(gpu, dependent_workload(self.model, gpu, kernels))
         return RunTimes(play(spec, problem, 0, device=device).end_us)
 
 
@@ -107,7 +109,7 @@ def _free_launches(gpu: GpuSpec, post_us: float | None, wait_us: float | None) -
 
 def _host_timed(name: str, kernels: list[TiledKernel], scheme: Scheme, spec: str, device: str) -> RunTimes:
     """Kernels on a V100, from the first launch until the host knows of the end of the last one."""
-    gpu = load_gpu("v100")
+    gpu = priced(load_gpu("v100"), kernels)
     launched: dict[str, Launched] = {"waited-for": "waited-for", "stream": "in-order"}
     workload = dependent_workload(name, gpu, kernels, launched=launched.get(scheme, "beside"))
     return RunTimes(play(spec, _problem(gpu, workload), 0, device=device).end_us + gpu.timing.sync_latency_us)

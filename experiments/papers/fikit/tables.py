@@ -263,9 +263,8 @@ def outcome(figures: FikitFigures) -> str:
             if verdict in found:
                 texts.append(f"{claim} ({found.count(verdict)} of {len(found)} settings)")
     return (
-        f"Came out, and fails without its mechanism: {_listed(counted['shown'])}.\n\n"
-        f"Did not: {_listed(counted['off'])}; "
-        f"came out without the mechanism as well: {_listed(counted['not shown'])}.\n\n{_why(figures)}"
+        f"{_why(figures)}\n\nBy settings: came out, and fails without its mechanism: {_listed(counted['shown'])}; did "
+        f"not: {_listed(counted['off'])}; came out without the mechanism as well: {_listed(counted['not shown'])}."
     )
 
 

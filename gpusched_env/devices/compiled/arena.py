@@ -249,7 +249,7 @@ class Arena(Uncopied, OneThread):
             return section.copy()
         starts, key = self._tables.starts, (name, self._sizes_now)
         if key not in starts:
-            starts[key] = section.copy()
+            starts.setdefault(key, section.copy())
         return starts[key]
 
     def _set_to_start(self, problem: Problem, detail: Detail) -> None:

@@ -66,11 +66,14 @@ class ProblemTables:
 
 
 def tabulate(problem: Problem) -> ProblemTables:
-    """The tables of a problem; made once, shared by all environments that run it."""
+    """The tables of a problem; made once, shared by all environments that run it: their memory has addresses of it."""
     tables = _KNOWN.get(id(problem))
     if tables is None:
-        tables = _KNOWN[id(problem)] = _Tabulation(problem).tables()
-        weakref.finalize(problem, _KNOWN.pop, id(problem), None)
+        made = _Tabulation(problem).tables()
+        # Another thread may have been first.
+        tables = _KNOWN.setdefault(id(problem), made)
+        if tables is made:
+            weakref.finalize(problem, _KNOWN.pop, id(problem), None)
     return tables
 
 

@@ -148,7 +148,8 @@ class FleetAtLevel:
 
 
 OUTCOME: Final = """\
-Rates have {gpus_low:+.0%} to {gpus_high:+.0%} of the GPUs in use that there are block by block, {latency_low:+.0%} to
+Why: many latencies lie near their SLO, so that small errors of latency move many violations. Rates have
+{gpus_low:+.0%} to {gpus_high:+.0%} of the GPUs in use that there are block by block, {latency_low:+.0%} to
 {latency_high:+.0%} of the mean latency of batches, and training does {done_low:+.0%} to {done_high:+.0%} of the work.
 With GPUColo {late_blocks:.0%} of the inference jobs violate their SLO block by block, and {late_rates:.0%} by rates.
 """

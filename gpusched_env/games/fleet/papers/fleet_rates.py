@@ -26,7 +26,7 @@ import numpy as np
 
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.criteria import Kind, Mark
-from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, failures_text, targets_table
+from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.fleet.co_location import RateModel, published_fleet
 from gpusched_env.games.fleet.experiments.fit import (
@@ -91,7 +91,6 @@ class Paper(Reproduction):
         pairs = self._errors(pair_cells())
         fitted = ", ".join(f"{what} {np.median(each):.1%}" for what, each in pairs.items())
         return (
-            f"What does not come out: {failures_text(self.checks())}. "
             "Why: a job is one number here, its activity, whatever "
             "its kernels need. The pairs of inference and training that the constants are fitted to are off themselves "
             f"(median: {fitted})."

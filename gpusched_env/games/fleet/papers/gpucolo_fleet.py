@@ -101,7 +101,7 @@ MARKS: Final = (
 )
 
 OUTCOME: Final = """\
-GPUColo needs {gpus:.0f} GPUs and saves {saved:.0f} % of those without co-location, a little more than
+Why: GPUColo needs {gpus:.0f} GPUs and saves {saved:.0f} % of those without co-location, a little more than
 published: first fit on utilisation packs {packed:.1f} jobs with the published utilisations on a GPU, where the
 paper's counts come to 4.0. Which jobs the paper kept, and how long they are by class, is not published.
 

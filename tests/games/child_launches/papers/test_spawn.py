@@ -76,7 +76,7 @@ def test_page_data_and_picture_are_complete(paper: Paper) -> None:
         assert heading in titles
     drawn = paper.pictures()["speedup"]
     assert drawn == paper.pictures()["speedup"]
-    assert "Came out: " in paper.markdown()
+    assert paper.missed() in paper.markdown()
     assert {score.source for score in paper.scores} == {
         "Figure 15", "Figure 21", "Figure 5", "Figure 7", "Figure 8", "Figure 16",
     }  # fmt: skip

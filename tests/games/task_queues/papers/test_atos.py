@@ -42,7 +42,8 @@ def test_the_page_begins_with_what_came_out(made_up: Paper) -> None:
     bold = next(line for line in lines if line.startswith("**"))
     assert bold.startswith(f"**{made_up.tally()}; ")
     assert made_up.tally().endswith(" of 41 predictions come out")
-    assert any(line.startswith("Did not: searches, discrete over persistent time: road (0.9)") for line in lines)
+    assert made_up.missed() in lines
+    assert "blocks, fetch 32, over warps: time (2 for at least 8)" in made_up.missed()
 
 
 def test_neighbours_that_a_block_colours_at_once() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -399,17 +398,12 @@ class SpawnFigures(Reproduction):
 
 
 def outcome(figures: SpawnFigures) -> str:
-    """The outcome in three paragraphs."""
-    held = [score.figure for score in figures.scores if score.holds]
-    missed = Counter(score.source for score in figures.scores if not score.holds)
-    off = ", ".join(f"{count} of {source}" for source, count in missed.items())
+    """Why it comes out as it does."""
     errors = bar_errors(figures.bars(""), figures.theirs)
     close = ", ".join(f"{(errors[bar].abs() <= CLOSE).sum()} for {BARS[bar]}" for bar in BARS)
     worst = errors.abs().stack().nlargest(3)
     most = ", ".join(f"{BARS[bar]} of {name} {errors.loc[name, bar]:+.0%}" for name, bar in worst.index)
     return (
-        f"Came out: {len(held)} of the {len(figures.scores)} figures [that are judged](#what-is-judged): "
-        f"{'; '.join(held) or 'nothing'}.\n\nDid not: {off or 'nothing'}.\n\n"
         f"Why: errors of bars have both signs and cancel in geometric means. Of {len(errors)} bars only {close} are "
         f"within {CLOSE:.0%}. Furthest off are {most}. How lanes map to work is not published. "
         f"Children that share queues hardly cost anything here, and the size of their blocks hardly matters."

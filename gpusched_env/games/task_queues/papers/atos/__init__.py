@@ -276,11 +276,7 @@ class Paper(Reproduction):
         )
 
     def outcome(self) -> str:
-        came = [check.what for check in self.checks() if check.holds]
-        missed = [f"{check.what} ({check.ours:.3g})" for check in self.checks() if not check.holds]
         return (
-            f"Came out: {'; '.join(came) or 'nothing'}.\n\n"
-            f"Did not: {'; '.join(missed) or 'nothing'}.\n\n"
             "Why: what a block's push waits is drawn, so with many pushing the queue's end stands still until few do, "
             "and then jumps. That is a barrier of sorts, and much less is done twice than if pushes came through in "
             "their order. What is left on the social and the hollywood-like graph is done at the beginning: a few "
