@@ -29,8 +29,6 @@ SQUARE_KEPT: Final = 0.98
 """Of the running means of gradients and of their squares, by the step."""
 LEAST_RATE: Final = 0.05
 """Of the learning rate, at the end."""
-LEAST_TEMPERATURE: Final = 0.2
-"""Of the temperature, at the end: who plays takes the best candidate, and draws none."""
 
 
 def play_drawn(place: NDArray[np.float32], episode: Copies) -> tuple[float, int]:
@@ -103,16 +101,19 @@ class PlacementGradient:
         settings, weights = self._config.settings, self.decider()
         dice = np.random.default_rng((TRAINING_SEED + SEEDS_EACH * self._config.seed, self._steps))
         copy = new_copy(RANDOM, int(dice.integers(*DRAWN_SEEDS)))
-        left = max(0.0, 1.0 - self.timesteps / self._config.timesteps)
-        temperature = settings["temperature"] * (LEAST_TEMPERATURE + (1.0 - LEAST_TEMPERATURE) * left)
-        drawn = pool.map(lambda own: drawn_episode(copy, weights, temperature, own), dice.spawn(settings["episodes"]))
-        episodes = list(drawn)
+        episodes = list(
+            pool.map(
+                lambda own: drawn_episode(copy, weights, settings["temperature"], own),
+                dice.spawn(settings["episodes"]),
+            )
+        )
         gradient = gradient_of(episodes, settings["discount"], settings["shaping"])
         self._steps += 1
         self._mean += (1.0 - MEAN_KEPT) * (gradient - self._mean)
         self._square += (1.0 - SQUARE_KEPT) * (gradient**2 - self._square)
         mean = self._mean / (1.0 - MEAN_KEPT**self._steps)
         spread = np.sqrt(self._square / (1.0 - SQUARE_KEPT**self._steps))
+        left = max(0.0, 1.0 - self.timesteps / self._config.timesteps)
         rate = settings["learning_rate"] * (LEAST_RATE + (1.0 - LEAST_RATE) * left)
         self._weights += rate * mean / (spread + 1e-6)
         self.timesteps += sum(one.decisions for one in episodes)

@@ -22,8 +22,7 @@ class PlacementSettings(CheckedStruct, frozen=True, kw_only=True):
     learning_rate: Positive = 0.02
     """Of Adam at first; it falls linearly to a twentieth."""
     temperature: Positive = 0.1
-    """Of the softmax by which candidates are drawn at first, in units of the rule's numbers: a point of FGD's score. It
-    falls linearly to a fifth."""
+    """Of the softmax by which candidates are drawn, in units of the rule's numbers: ten points of FGD's score."""
     discount: Annotated[float, Meta(gt=0, le=1)] = 0.999
     """Of what later pods take, by the pod."""
     shaping: Annotated[float, Meta(ge=0, le=100)] = 0.5
