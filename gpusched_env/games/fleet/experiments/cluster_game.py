@@ -44,7 +44,7 @@ def film(path: Path) -> None:
     over = False
     while not over:
         _, _, over, _, _ = env.step(0)
-    uncover(env.render(), "A cluster fills up: GPUs in use (blue), fragmented (orange)", "130 % asked for", path)
+    uncover(env.render(), "GPUs in use and fragmented", "130 %", path, frames=4)
 
 
 PLAY: Final = (

@@ -67,7 +67,7 @@ def demand_of(problem: ClusterProblem, state: ClusterState, pods: PodTable) -> D
     a_gpu = [float((count * column)[with_gpu].sum() / asked.sum()) for column in (pods.cpu_milli, pods.memory_mib)]
     shared = (pods.gpus == 1) & (pods.gpu_milli < WHOLE_GPU)
     parts = np.cumsum(np.bincount(pods.gpu_milli[shared], asked[shared], minlength=WHOLE_GPU + 1))
-    sizes = np.bincount(pods.gpu_milli[shared], count[shared], minlength=WHOLE_GPU + 1)
+    sizes = np.bincount(pods.gpu_milli[shared], count[shared], minlength=WHOLE_GPU + 1).astype(float)
     models = len(problem.models)
     gpus = np.bincount(state.model, state.gpus, minlength=models + 1)
     allowed = pods.allowed[:, :models] & with_gpu[:, None]

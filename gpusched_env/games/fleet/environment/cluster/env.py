@@ -25,6 +25,8 @@ HUNDRED: Final = 100.0
 IN_USE: Final = (0, 114, 178)
 FRAGMENTED: Final = (230, 159, 0)
 FREE: Final = (200, 200, 200)
+BAR: Final = 8
+"""Width of a bar of the picture, pixels."""
 
 
 def observation_space() -> spaces.Space[Rows]:
@@ -255,7 +257,8 @@ def picture(run: PlacementUnderWay) -> NDArray[np.uint8]:
     pods = int(run.copies.sizes[0, Size.PODS])
     done = int(run.copies.at[0, At.POD])
     used, fragmented = np.array(run.history).T
-    place = np.minimum(np.arange(width) * pods // width * len(run.history) // max(1, done), len(run.history) - 1)
-    shown = np.arange(width) * pods // width < done
+    pod = np.arange(width) // BAR * BAR * pods // width
+    place = np.minimum(pod * len(run.history) // max(1, done), len(run.history) - 1)
+    shown = pod < done
     tops = np.stack((np.full(width, HUNDRED), (used + fragmented)[place], used[place])) * (height - 1) / HUNDRED
     return columns_picture(zip(np.where(shown, tops, 0.0), (FREE, FRAGMENTED, IN_USE), strict=True))
