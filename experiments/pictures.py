@@ -92,12 +92,12 @@ class GameFilm:
         uncover(env.render(), self.title, self.clock(info["time_us"]), path)
 
 
-def uncover(picture: Any, title: str, end: str, path: Path) -> None:
-    """The film of a picture over time, from left to right."""
+def uncover(picture: Any, title: str, end: str, path: Path, frames: int = 40) -> None:
+    """The film of a picture over time, from left to right, in five seconds."""
     drawn = Image.fromarray(np.asarray(picture, np.uint8))
     drawn = drawn.resize((WIDTH - 32, WIDTH // 2), Image.Resampling.NEAREST)
-    pages = [_page(drawn, width, title, end) for width in np.linspace(0, drawn.width, 40).astype(int)]
-    pages[0].save(path, save_all=True, append_images=pages[1:], duration=125, loop=0, optimize=True)
+    pages = [_page(drawn, width, title, end) for width in np.linspace(0, drawn.width, frames).astype(int)]
+    pages[0].save(path, save_all=True, append_images=pages[1:], duration=5000 // frames, loop=0, optimize=True)
     print(f"{path}: {path.stat().st_size / 1e3:.0f} KB", flush=True)
 
 

@@ -41,6 +41,7 @@ GAMES: Final = {
     "DynamicParallelism": "gpusched_env.games.child_launches.room:ROOM",
     "TaskQueue": "gpusched_env.games.task_queues.room:ROOM",
     "Fleet": "gpusched_env.games.fleet.room:ROOM",
+    "ClusterPlacement": "gpusched_env.games.fleet.cluster_room:ROOM",
 }
 """Where the :class:`Rooms` are of games whose problems are no scenarios, by the game's name."""
 

@@ -141,7 +141,7 @@ def test_the_game_of_a_problem() -> None:
     assert isinstance(game_of("DynamicParallelism"), ChildLaunches)
     for problem in ("Toy", "mine.yaml", load_scenario("Toy"), None):
         assert isinstance(game_of(problem), Kernels)
-    assert list(games()) == ["", "DynamicParallelism", "TaskQueue", "Fleet"]
+    assert list(games()) == ["", "DynamicParallelism", "TaskQueue", "Fleet", "ClusterPlacement"]
     assert common_game(["Toy", "PriorityFill"]) is game_of("Toy")
     with refused(InputError, "DynamicParallelism", "Toy"):
         common_game(["Toy", "DynamicParallelism"])
@@ -177,7 +177,8 @@ def test_a_third_game_has_baselines(fleet: None, tmp_path: Path) -> None:
 
 def test_a_third_game_is_listed(fleet: None) -> None:
     listed = CliRunner().invoke(app, ["schedulers"]).output.partition("Of fleets (Fleet):\n")[2]
-    assert listed == "constant  Always costs the same. (cost=3.0)\noracle*   Knows it all. (cost=3.0)\n"
-    assert [group.title for group, _ in page.entries()][-1] == "Fleets"
+    said = "constant  Always costs the same. (cost=3.0)\noracle*   Knows it all. (cost=3.0)\n"
+    assert listed.partition("Of clusters")[0] == said
+    assert [group.title for group, _ in page.entries()][-2:] == ["Fleets", "Clusters"]
     with refused(InputError, "scenario"):
         load_scenario(FLEET)

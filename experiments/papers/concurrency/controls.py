@@ -229,9 +229,7 @@ def outcome(rows: Sequence[ControlledClaim], lock: str, busy: float) -> str:
         return _listed(claims_with(rows, *verdicts))
 
     rest = list(dict.fromkeys(row.claim for row in rows if row.verdict == RESTS))
-    why = (
-        f"Why: {lock}; requests alone keep the SMs busy for {busy:.0%} of the time, so hosts decide most. "
-    )
+    why = f"Why: {lock}; requests alone keep the SMs busy for {busy:.0%} of the time, so hosts decide most. "
     if rest:
         why += f"Only where hosts of one process slow each other come out: {_listed(rest)}. "
     return (

@@ -18,6 +18,9 @@ from gpusched_env.agents.training.trainer import GameTraining, game_training_of
 from gpusched_env.games.child_launches.agents.rule import NAME as DYNAMIC_PARALLELISM
 from gpusched_env.games.child_launches.agents.rule import LearnedLaunches
 from gpusched_env.games.child_launches.agents.trainer import LaunchTraining
+from gpusched_env.games.fleet.agents.cluster.rule import NAME as CLUSTER_PLACEMENT
+from gpusched_env.games.fleet.agents.cluster.rule import LearnedPlacement
+from gpusched_env.games.fleet.agents.cluster.trainer import PlacementTraining
 from gpusched_env.games.fleet.agents.rule import NAME as FLEET
 from gpusched_env.games.fleet.agents.rule import LearnedFleet
 from gpusched_env.games.fleet.agents.trainer import FleetTraining
@@ -27,8 +30,10 @@ from gpusched_env.games.task_queues.agents.trainer import FormTraining
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import load_scenario
 
-OF_GAMES: dict[str, tuple[type[GameTraining], Callable[[], LearnedLaunches | LearnedFleet | LearnedForms]]] = {
+Learned = LearnedLaunches | LearnedFleet | LearnedForms | LearnedPlacement
+OF_GAMES: dict[str, tuple[type[GameTraining], Callable[[], Learned]]] = {
     DYNAMIC_PARALLELISM: (LaunchTraining, LearnedLaunches),
+    CLUSTER_PLACEMENT: (PlacementTraining, LearnedPlacement),
     FLEET: (FleetTraining, LearnedFleet),
     TASK_QUEUE: (FormTraining, LearnedForms),
 }

@@ -13,6 +13,7 @@ from gpusched_env.experiments.reference.__main__ import PAGES
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, markdown
 from gpusched_env.experiments.reference.interface import TABLES, source, unit
 from gpusched_env.games.child_launches.baselines.registry import LAUNCH_SCHEDULERS
+from gpusched_env.games.fleet.baselines.cluster.registry import PLACEMENT_SCHEDULERS
 from gpusched_env.games.fleet.baselines.registry import DISPATCHERS
 from gpusched_env.games.task_queues.baselines.registry import TASK_SCHEDULERS
 
@@ -68,6 +69,7 @@ def test_every_scheduler_and_option_is_on_the_page() -> None:
         *LAUNCH_SCHEDULERS.names(),
         *TASK_SCHEDULERS.names(),
         *DISPATCHERS.names(),
+        *PLACEMENT_SCHEDULERS.names(),
     ]
     silent = [
         f"{entry.name}({name})"

@@ -1,0 +1,1 @@
+"""The agent that places pods on a cluster: its rule, its trainings."""

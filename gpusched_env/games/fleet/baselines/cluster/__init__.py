@@ -1,0 +1,1 @@
+"""Policies that place pods on a cluster, as schedulers by name."""
