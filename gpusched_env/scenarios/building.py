@@ -33,8 +33,8 @@ from gpusched_env.workload.dependent import is_chain, random_chain
 from gpusched_env.workload.generated_names import is_irregular
 from gpusched_env.workload.idle_gpu import IdleGpu, Span
 from gpusched_env.workload.irregular_graphs import irregular
-from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import KernelProfile, Physics, profile_kernel
+from gpusched_env.workload.kernel import Kernel, Physics
+from gpusched_env.workload.profile import KernelProfile, profile_kernel
 from gpusched_env.workload.tenant import Tenant, Trace
 from gpusched_env.workload.trace_replay import TraceReplay, replay_of
 from gpusched_env.workload.workload import OpKind, Workload, is_workload_path, read_workload

@@ -31,7 +31,7 @@ from gpusched_env.scenarios.workload_sets import Substitute, Variant, WorkloadSe
 from gpusched_env.workload.cores.spec import CpuCores, problem_with_cores
 from gpusched_env.workload.dependent import chain_of, is_chain
 from gpusched_env.workload.generated_names import irregular_graph, is_irregular
-from gpusched_env.workload.profile import Physics
+from gpusched_env.workload.kernel import Physics
 from gpusched_env.workload.tenant import Tenant, Trace
 from gpusched_env.workload.workload import is_workload_path
 

@@ -41,8 +41,8 @@ from gpusched_env.hardware.occupancy import WARP_THREADS, round_up
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.workload.dependent import is_chain
 from gpusched_env.workload.generated_names import is_irregular
-from gpusched_env.workload.kernel import Kernel
-from gpusched_env.workload.profile import Physics, profile_kernel
+from gpusched_env.workload.kernel import Kernel, Physics
+from gpusched_env.workload.profile import profile_kernel
 from gpusched_env.workload.workload import Child, GraphNode, Op, OpKind, Workload
 
 SINGLE = re.compile(r"tf32|f32f32|ffma|sgemm|s1688gemm_\d|<float", re.IGNORECASE)

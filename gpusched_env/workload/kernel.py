@@ -29,6 +29,9 @@ fit, so that a last wave may be partial; ``even``: as on a GPU, where blocks end
 (:func:`~gpusched_env.workload.kernel.most_residents`), and some blocks of a single wave leave early
 (:func:`~gpusched_env.workload.kernel.uneven`); ``together``: even, with blocks that all take the same time."""
 
+Physics = Literal[1, 2]
+"""A version of the laws by which kernels run (:mod:`gpusched_env.workload.profile`)."""
+
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One kernel: what a launch call says of it, and what a profile run alone on a GPU measured.

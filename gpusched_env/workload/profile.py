@@ -19,7 +19,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,10 +31,7 @@ from gpusched_env.hardware.occupancy import ANY_RESIDENTS, MOST_RHO, BlockFootpr
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec
 from gpusched_env.reading import LONGEST_US
-from gpusched_env.workload.kernel import MOST_BYTES, Kernel, KernelClass
-
-Physics = Literal[1, 2]
-"""A version of the laws."""
+from gpusched_env.workload.kernel import MOST_BYTES, Kernel, KernelClass, Physics
 
 
 class Demand(NamedTuple):

@@ -32,4 +32,5 @@ def test_no_shipped_agent_is_called_what_it_is_not() -> None:
     found = {path.stem: origin(path) for path in FOLDER.glob("*.npz")}
     assert found["ServingFleetSlice"] == "rule without weights"
     assert found["ServingPoisson"] == "distilled planner"
-    assert set(found.values()) <= {*ORIGINS.values(), "rule without weights"}
+    assert set(found.values()) <= {*ORIGINS.values(), "rule without weights", "learned by reinforcement, reinforce"}
+    assert found["ClusterPlacement"] == "learned by reinforcement, reinforce"

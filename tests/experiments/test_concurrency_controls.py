@@ -100,9 +100,7 @@ def test_the_page_begins_with_what_is_shown_and_what_is_not() -> None:
     assert not paper.holds
     page = paper.markdown()
     assert "predictions come out; 7 claims fail without their mechanism;" in page
-    assert (
-        "simulated without their mechanism as well, which says nothing of it: priority streams less predictable" in page
-    )
+    assert "come out without it as well, which says nothing of it: priority streams less predictable" in page
     assert "Only where hosts of one process slow each other come out: delays compound; order of turnarounds." in page
     (claims,) = (table.rows for table in paper.below() if table.title == "Claims and controls")
     assert next(row[-1] for row in claims if row[0] == "O7" and row[1].startswith(BELOW)) == "not shown"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpusched_env.hardware.occupancy import ANY_RESIDENTS, footprint
 from gpusched_env.hardware.specs import load_gpu
-from gpusched_env.workload.kernel import Kernel, Waves
-from gpusched_env.workload.profile import UNUSED, Physics, most_residents
+from gpusched_env.workload.kernel import Kernel, Physics, Waves
+from gpusched_env.workload.profile import UNUSED, most_residents
 
 H200 = load_gpu("h200-sxm")
 

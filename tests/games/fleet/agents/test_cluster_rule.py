@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.agents.policy_file import write_game_policy
+from gpusched_env.agents.training import train
 from gpusched_env.agents.training.environments import validation_seeds
 from gpusched_env.errors import InputError
 from gpusched_env.games.fleet.agents.cluster.rule import SHAPES, LearnedPlacement, PlacementPolicyInfo
@@ -17,7 +18,7 @@ from gpusched_env.games.fleet.baselines.cluster.registry import PLACEMENT_SCHEDU
 from gpusched_env.games.fleet.baselines.cluster.weighted import WeightedDescent, most_typical
 from gpusched_env.games.fleet.cluster.fragmentation import typical_pods
 from gpusched_env.games.fleet.cluster.shipped import shipped_problem
-from gpusched_env.games.fleet.cluster_training import PlacementJudge, PlacementPopulation
+from gpusched_env.games.fleet.cluster_training import PlacementJudge
 from gpusched_env.games.fleet.environment.cluster.env import ClusterPlacementEnv
 from gpusched_env.games.fleet.environment.cluster.problems import RANDOM
 from gpusched_env.games.fleet.experiments.cluster_game import GAME, run_placement_cell
@@ -77,17 +78,26 @@ def test_options_without_sense_are_refused() -> None:
         WeightedDescent(packing=math.nan)
 
 
-def test_candidates_play_the_same_problems_again() -> None:
-    config = PlacementTraining(settings={"population": 4, "episodes": 2}, validation_seeds=2).checked()
-    population = PlacementPopulation(config)
+def test_a_training_without_weights_is_judged_as_fgd() -> None:
+    config = PlacementTraining(validation_seeds=2).checked()
     zero = np.zeros(SHAPES["place"], np.float32)
-    costs, decisions = population.costs([zero, zero + 1.0, zero], 0, lambda _: None)
-    population.close()
-    assert decisions > 0
-    np.testing.assert_array_equal(costs[0], costs[2])
-    assert (costs[0] != costs[1]).any()
     judged = PlacementJudge(config).judge(zero)  # type: ignore[abstract]
     field = GAME.tuned(None, ["fgd"], validation_seeds(config)[0], 2)
     cells = [cell for group in field.grid.groups(["fgd"], field.seeds) for cell in group]
     assert judged.costs == pytest.approx([run_placement_cell(cell).cost for cell in cells])
     assert judged.figures["points_above_fgd"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_it_learns_alike_with_any_number_of_threads(tmp_path: Path) -> None:
+    """Two steps; the first policy is judged, and the last."""
+    settings = {"episodes": 2}
+    curves = [
+        train(
+            PlacementTraining(settings=settings, timesteps=2_500, validation_seeds=2, threads=threads).checked(),
+            tmp_path / str(threads),
+            checkpoints=False,
+        ).curve
+        for threads in (1, 2)
+    ]
+    assert curves[0] == curves[1]
+    assert len({point.cost for point in curves[0]}) == len(curves[0]) >= 2
