@@ -17,13 +17,19 @@ from gpusched_env.games.fleet.cluster.problem import WHOLE_GPU
 
 
 @procedure
-def descent_score(state: Any, pods: Any, typical: Any, node: int, kind: int, mask: int) -> int:
-    """0 to 100, the larger the less the fragmentation of a node grows if a pod gets these of its GPUs; 50: it stays."""
+def growth_with(state: Any, pods: Any, typical: Any, node: int, kind: int, mask: int) -> float:
+    """GPUs by which a node's fragmentation grows if a pod gets these of its GPUs."""
     before: float = state.fragmentation[node]
     take(state, pods, node, kind, mask)
     after = node_fragmentation(state, typical, node)
     give_back(state, pods, node, kind, mask)
-    return int(1.0 / (1.0 + math.exp(-(before - after) / WHOLE_GPU)) * 100.0)
+    return (after - before) / WHOLE_GPU
+
+
+@procedure
+def published_score(growth: float) -> int:
+    """0 to 100, the larger the less the fragmentation grows; 50: it stays."""
+    return int(1.0 / (1.0 + math.exp(growth)) * 100.0)
 
 
 @procedure
@@ -31,7 +37,7 @@ def fgd_score(state: Any, pods: Any, typical: Any, node: int, kind: int) -> tupl
     """The score of a node that a pod fits on, and the mask of the GPUs that it gets there."""
     if not shares_gpu(pods, kind):
         mask = first_free_gpus(state, pods, node, kind)
-        return descent_score(state, pods, typical, node, kind, mask), mask
+        return published_score(growth_with(state, pods, typical, node, kind, mask)), mask
     best, found = -1, 0
     for gpu in range(state.gpus[node]):
         left = state.gpu_left[node, gpu]
@@ -43,7 +49,7 @@ def fgd_score(state: Any, pods: Any, typical: Any, node: int, kind: int) -> tupl
                 tried = True
         if tried:
             continue
-        score = descent_score(state, pods, typical, node, kind, 1 << gpu)
+        score = published_score(growth_with(state, pods, typical, node, kind, 1 << gpu))
         if score > best:
             best, found = score, 1 << gpu
     return best, found

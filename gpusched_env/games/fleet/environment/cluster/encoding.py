@@ -7,13 +7,12 @@ from typing import Any, Final
 from gpusched_env.compiling import procedure
 from gpusched_env.envs.features import FLAG, RATIO, SHARE, SIGNED_RATIO, Feature
 from gpusched_env.games.fleet.cluster.gpus import give_back, shares_gpu, take
+from gpusched_env.games.fleet.cluster.policies.fgd import growth_with, published_score
 from gpusched_env.games.fleet.cluster.problem import MOST_GPUS, WHOLE_GPU
 from gpusched_env.games.fleet.cluster.state import FRAGMENTED_MILLI, USED_MILLI
 from gpusched_env.games.fleet.environment.cluster.demand import chance_of_use
 from gpusched_env.games.fleet.environment.cluster.shortlist import (
     Score,
-    growth_with,
-    published_score,
     stranded_growth,
     unfillable_growth,
 )

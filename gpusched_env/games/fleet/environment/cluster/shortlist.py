@@ -9,17 +9,16 @@ their tightest GPU, where that is another.
 from __future__ import annotations
 
 import enum
-import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from gpusched_env.compiling import procedure
-from gpusched_env.games.fleet.cluster.fragmentation import node_fragmentation
 from gpusched_env.games.fleet.cluster.gpus import first_free_gpus, fits, give_back, shares_gpu, take, tightest_gpu
 from gpusched_env.games.fleet.cluster.placing import NOWHERE
 from gpusched_env.games.fleet.cluster.policies.best_fit import best_fit_score
 from gpusched_env.games.fleet.cluster.policies.dot_product import dot_product_score
+from gpusched_env.games.fleet.cluster.policies.fgd import growth_with, published_score
 from gpusched_env.games.fleet.cluster.policies.packing import packing_score
 from gpusched_env.games.fleet.cluster.problem import WHOLE_GPU
 from gpusched_env.games.fleet.environment.cluster.demand import stranded_milli, unfillable_milli
@@ -93,22 +92,6 @@ def no_shortlist(candidates: int = CANDIDATES, depth: int = DEPTH) -> Shortlist:
         np.full((len(Score), depth), NOWHERE),
         np.full(MOST_MODELS, NOWHERE),
     )
-
-
-@procedure
-def growth_with(state: Any, pods: Any, typical: Any, node: int, kind: int, mask: int) -> float:
-    """GPUs by which a node's fragmentation grows if a pod gets these of its GPUs."""
-    before: float = state.fragmentation[node]
-    take(state, pods, node, kind, mask)
-    after = node_fragmentation(state, typical, node)
-    give_back(state, pods, node, kind, mask)
-    return (after - before) / WHOLE_GPU
-
-
-@procedure
-def published_score(growth: float) -> int:
-    """FGD's score, as :func:`gpusched_env.games.fleet.cluster.policies.fgd.descent_score` has it."""
-    return int(1.0 / (1.0 + math.exp(growth)) * 100.0)
 
 
 @procedure
