@@ -161,6 +161,9 @@ class GpuSchedulingEnv(Uncopied, SingleEnv[dict[str, Any]]):
     ### Version history
     - v0: first release. Before it, an agent was offered all commands of a scenario, and in `Serving...` and
       `PreemptiveServing` asked for every launch: `interval_us=0` and `commands=[...]` as in the data sheet give that.
+    - v1, of `DependentKernelsShared`, `KernelGraph`, `ServingFleetSlice`, `ServingLanguageModel` and `ServingOverload`:
+      the second version of the laws (`physics=2`), by which kernels recorded on another GPU take 0.3 to 1.1 times as
+      long. The rates and objectives of `ServingOverload` follow. v0 plays as before.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}  # noqa: RUF012

@@ -41,6 +41,7 @@ from gpusched_env.planning.fluid_tables import (
     FluidTenant,
     Model,
     Work,
+    stepped,
 )
 from gpusched_env.planning.interference import disturbance
 
@@ -53,8 +54,9 @@ LAUNCHES_BESIDE: Final = 4
 @called
 def write_job(work: Floats, job: int, left_us: float, tenants: Floats) -> None:
     """Write what is left of a job."""
-    work[Work.LEFT_US, job] = left_us
-    work[Work.EARNS, job] = tenants[int(work[Work.TENANT, job]), FluidTenant.WEIGHT] / max(left_us, ROUNDING_US)
+    work[Work.LEFT_US, job] = stepped(left_us)
+    earned = tenants[int(work[Work.TENANT, job]), FluidTenant.WEIGHT]
+    work[Work.EARNS, job] = earned / max(work[Work.LEFT_US, job], ROUNDING_US)
 
 
 @called

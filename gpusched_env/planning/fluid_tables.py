@@ -10,13 +10,24 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpusched_env.compiling import called
+
 Floats = NDArray[np.float64]
 
 NOBODY: Final = -1
 ROUNDING_US: Final = 1e-6
 """Tolerance of comparisons of times, which are sums of quotients."""
+STEPS_A_US: Final = 2.0**20
+"""Times left are multiples of one over this: other last digits on other processors would decide between jobs that earn
+the same."""
 ROUNDING: Final = 1e-9
 """Far more than what rounding makes of a time, as a share of it."""
+
+
+@called
+def stepped(time_us: float) -> float:
+    """The nearest multiple of 1 / :data:`STEPS_A_US`; ``inf`` stays."""
+    return float(np.rint(time_us * STEPS_A_US) / STEPS_A_US)
 
 
 class FluidTenant(enum.IntEnum):

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.compiling import cached, called
+from gpusched_env.planning.fluid_tables import stepped
 from gpusched_env.planning.in_time import add_late_before
 from gpusched_env.planning.outlook import Outlook
 from gpusched_env.scheduling.view import JobColumn, PendingColumn, TenantColumn, View
@@ -178,7 +179,7 @@ def mean_earned(tenants: Floats) -> float:
 
 @called
 def job_left_us(jobs: Floats, row: int, tenants: Floats, oldest: Floats) -> float:
-    """Profiled time left of a job alone, of a row of the table of jobs.
+    """Profiled time left of a job alone (us), of a row of the table of jobs.
 
     As much of its turnaround alone as is left of the durations of its kernels: the gaps between them are in proportion.
     Where none of them is to be seen (its host has taken the job up and issued nothing yet, or is between two), as is
@@ -188,14 +189,14 @@ def job_left_us(jobs: Floats, row: int, tenants: Floats, oldest: Floats) -> floa
     tenant = int(job[JobColumn.TENANT])
     alone_us, device_us = tenants[tenant, TenantColumn.ALONE_US], tenants[tenant, TenantColumn.DEVICE_US]
     if job[JobColumn.STARTED_US] == math.inf or device_us <= 0.0:
-        return float(alone_us)
+        return stepped(alone_us)
     left_us = tenants[tenant, TenantColumn.LAUNCHED_LEFT_US]
     if oldest[tenant, PendingColumn.ID] >= 0.0 and oldest[tenant, PendingColumn.JOB] == job[JobColumn.JOB]:
         left_us += oldest[tenant, PendingColumn.JOB_LEFT_US]
     elif tenants[tenant, TenantColumn.KERNELS_LAUNCHED] == 0.0 or behind_another(jobs, row):
         # Of several jobs that a host has taken up, what is launched is of the first.
-        return float(alone_us * job[JobColumn.UNFINISHED])
-    return float(min(alone_us, left_us * alone_us / device_us))
+        return stepped(alone_us * job[JobColumn.UNFINISHED])
+    return stepped(min(alone_us, left_us * alone_us / device_us))
 
 
 @called

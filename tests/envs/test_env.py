@@ -37,7 +37,7 @@ Step = tuple[dict[str, NDArray[np.float32]], float, bool, bool, dict[str, Any]]
 
 def short(env_id: str, **kwargs: Any) -> GpuSchedulingEnv:
     """An environment whose tenants have one job each."""
-    scenario = load_scenario(env_id.removeprefix("gpusched/").removesuffix("-v0"))
+    scenario = load_scenario(env_id.removeprefix("gpusched/").rpartition("-")[0])
     tenants = {tenant.name: {"jobs": 1} for tenant in scenario.tenants}
     env = gymnasium.make(env_id, tenants=tenants, **kwargs).unwrapped
     assert isinstance(env, GpuSchedulingEnv)
@@ -77,7 +77,7 @@ def assert_same_steps(one: list[Step], other: list[Step]) -> None:
 
 def brief_us(env_id: str) -> float:
     """A horizon of at least three decisions."""
-    return max(3000.0, 3.0 * load_scenario(env_id.removeprefix("gpusched/").removesuffix("-v0")).interval_us)
+    return max(3000.0, 3.0 * load_scenario(env_id.removeprefix("gpusched/").rpartition("-")[0]).interval_us)
 
 
 @pytest.mark.parametrize("env_id", env_ids())

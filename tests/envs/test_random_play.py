@@ -83,7 +83,7 @@ def test_random_launches_take_at_most_twice_as_long_as_none() -> None:
 def test_an_agent_launches_unless_more_is_asked_for(name: str) -> None:
     env = gymnasium.make(name).unwrapped
     assert isinstance(env, GpuSchedulingEnv)
-    scenario = load_scenario(name.removeprefix("gpusched/").removesuffix("-v0"))
+    scenario = load_scenario(name.removeprefix("gpusched/").rpartition("-")[0])
     grain = ["serve"] if env.layout.interval_us > 0.0 else ["launch"]
     # Or knobs, or budgets of cores, where there are any.
     grain = ["partition", "throttle"] if "throttle" in scenario.commands else grain

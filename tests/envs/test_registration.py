@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import gymnasium
+import msgspec
 import pytest
 
 import gpusched_env
 from gpusched_env.envs.actions import ActionLayout
 from gpusched_env.envs.datasheet import datasheet, environments_page
 from gpusched_env.envs.features import TABLES
-from gpusched_env.envs.registration import env_ids, register_envs
-from gpusched_env.scenarios.scenario import load_scenario, scenario_names
+from gpusched_env.envs.registration import SECOND, env_ids, register_envs
+from gpusched_env.scenarios.scenario import Scenario, load_scenario, scenario_names
 from tests.refusals import refused
 
 HEAVY = ("torch", "stable_baselines3", "pandas", "matplotlib", "plotly", "numba", "simpy", "cupy", "PIL")
@@ -21,12 +23,26 @@ HEAVY = ("torch", "stable_baselines3", "pandas", "matplotlib", "plotly", "numba"
 
 
 def test_every_scenario_has_an_id() -> None:
-    assert env_ids() == [f"gpusched/{name}-v0" for name in scenario_names()]
+    laws = {name: load_scenario(name).physics for name in scenario_names()}
+    assert env_ids() == [f"gpusched/{name}-v{version - 1}" for name, version in laws.items()]
     for env_id in env_ids():
         spec = gymnasium.spec(env_id)
         assert spec.entry_point == "gpusched_env.envs.env:GpuSchedulingEnv"
         assert spec.vector_entry_point == "gpusched_env.envs.vector_env:GpuSchedulingVectorEnv"
         assert spec.max_episode_steps is None, "the horizon truncates, not a TimeLimit"
+
+
+def _scenario(scenario: str, **fields: Any) -> Scenario:
+    return load_scenario(scenario, **fields)
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_first_versions_still_play_by_the_first_laws(name: str) -> None:
+    first, now = (_scenario(**gymnasium.spec(f"gpusched/{name}-v{version}").kwargs) for version in (0, 1))
+    assert (first.name, first.physics, now.physics) == (name, 1, 2)
+    assert [each.name for each in first.tenants] == [each.name for each in now.tenants]
+    if name != "ServingOverload":
+        assert msgspec.structs.replace(first, physics=2) == now
 
 
 def test_registering_again_changes_nothing() -> None:
