@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -50,28 +51,33 @@ def errors(costs: ProductCosts, rows: list[tuple[Product, float]], sms: int) -> 
 
 
 def fit(card: str) -> ProductCosts:
-    """The costs of a GPU: random steps, shorter after a failure, from several beginnings."""
+    """The costs of a GPU."""
     rows, sms = measured(card), load_gpu(GPUS[card]).sms
+
+    def loss(costs: list[float]) -> float:
+        return statistics.fmean(min(abs(error), MOST_ERROR) for error in errors(ProductCosts(*costs), rows, sms))
+
+    return ProductCosts(*searched(FIRST, loss))
+
+
+def searched(first: Sequence[float], loss: Callable[[list[float]], float]) -> list[float]:
+    """Positive numbers of little ``loss``: random steps, shorter after a failure, from several beginnings near the
+    ``first``."""
     dice = np.random.default_rng(0)
-
-    def loss(point: np.ndarray[Any, Any]) -> float:
-        found = errors(ProductCosts(*np.exp(point).tolist()), rows, sms)
-        return statistics.fmean(min(abs(error), MOST_ERROR) for error in found)
-
-    best, least = np.log(FIRST), math.inf
+    best, least = np.log(first), math.inf
     for _ in range(STARTS):
-        point = np.log(FIRST) + dice.normal(0.0, 0.3, len(FIRST))
-        value, step = loss(point), 0.3
+        point = np.log(first) + dice.normal(0.0, 0.3, len(first))
+        value, step = loss(np.exp(point).tolist()), 0.3
         for _ in range(ROUNDS):
-            tried = point + dice.normal(0.0, step, len(FIRST)) * (dice.random(len(FIRST)) < 0.5)
-            reached = loss(tried)
+            tried = point + dice.normal(0.0, step, len(first)) * (dice.random(len(first)) < 0.5)
+            reached = loss(np.exp(tried).tolist())
             if reached < value:
                 point, value, step = tried, reached, min(0.5, 1.3 * step)
             else:
                 step = max(1e-3, 0.99 * step)
         if value < least:
             best, least = point, value
-    return ProductCosts(*(float(f"{cost:.4g}") for cost in np.exp(best)))
+    return [float(f"{number:.4g}") for number in np.exp(best)]
 
 
 def record(card: str) -> dict[str, Any]:

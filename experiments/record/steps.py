@@ -7,11 +7,11 @@ import functools
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib.language_models import DenseModel
 
 Step = Callable[[], Any]
 """One iteration, on whatever stream is current; it may be captured as a CUDA graph."""
@@ -155,25 +155,7 @@ def bodies_step(bodies: int, batch: int) -> Callable[[], Any]:
     return without_gradients
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageModel:
-    """Sizes of a model."""
-
-    layers: int = 16
-    width: int = 2048
-    heads: int = 32
-    shared_heads: int = 8
-    """Heads of keys and values, each of which several heads of queries share."""
-    inner: int = 8192
-    vocabulary: int = 128_256
-
-    @property
-    def head(self) -> int:
-        """Width of a head."""
-        return self.width // self.heads
-
-
-LLAMA_1B: Final = LanguageModel()
+LLAMA_1B: Final = DenseModel(16, 2048, heads=32, shared_heads=8, head=64, inner=8192, vocabulary=128_256)
 LANGUAGE_NAMED: Final = re.compile(
     r"llama_1b(?P<split>_split)?_(?:decode_b(?P<batch>[1-9]\d*)_c(?P<context>[1-9]\d*)|prefill_p(?P<prompt>[1-9]\d*))"
 )
@@ -208,7 +190,7 @@ def _processes() -> int:
 
 
 @functools.cache
-def _layers(model: LanguageModel, split: int) -> _Layers:
+def _layers(model: DenseModel, split: int) -> _Layers:
     """One set of weights for all steps."""
     return _Layers(model, split)
 
@@ -216,7 +198,7 @@ def _layers(model: LanguageModel, split: int) -> _Layers:
 class _Layers:
     """A share of the weights, and the steps that use them."""
 
-    def __init__(self, model: LanguageModel, split: int) -> None:
+    def __init__(self, model: DenseModel, split: int) -> None:
         self._torch = torch = import_module("torch")
         self._model, self._split = model, split
         self._heads, self._shared = model.heads // split, model.shared_heads // split
