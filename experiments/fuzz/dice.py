@@ -116,7 +116,8 @@ BLOCKS = {1: 1, 2: 2, 3: 1, 8: 2, 16: 2, 32: 2}
 
 def draw_gpu(dice: Dice) -> tuple[str, GpuSpec | None]:
     """Name of a shipped GPU, and what to use in its place (``None``: itself)."""
-    name = dice.weighted({name: {"toy-4sm": 8.0, "h100-sxm": 4.0}.get(name, 1.0) for name in gpu_names()})
+    names = gpu_names()
+    name = dice.weighted({name: {"toy-4sm": 8.0, "h100-sxm": 4.0}.get(name, 12.0 / len(names)) for name in names})
     if dice.chance(0.6 if name == "toy-4sm" else 0.1):
         return name, None
     old = load_gpu(name)

@@ -39,7 +39,7 @@ def test_limits_are_consistent(name: str) -> None:
     limits = load_gpu(name).limits
     assert limits.threads == 32 * limits.warps
     assert limits.shared_bytes_per_block <= limits.shared_bytes - limits.shared_reserve
-    assert limits.registers == 65536
+    assert limits.registers == (131_072 if name.startswith("mi") and name != "mi50" else 65_536)
     assert list(limits.carveouts) == sorted(set(limits.carveouts))
     if limits.carveouts:
         assert limits.carveouts[-1] == limits.shared_bytes
@@ -55,6 +55,15 @@ def test_limits_are_consistent(name: str) -> None:
         ("rtx-3090", 82, 936, 350),
         ("k20m", 13, 208, 225),
         ("mi50", 60, 1024, 300),
+        ("rtx-3080", 68, 760, 320),
+        ("rtx-4090", 128, 1008, 450),
+        ("rtx-2080-ti", 68, 616, 250),
+        ("l40s", 142, 864, 350),
+        ("h100-pcie", 114, 2039, 350),
+        ("b200", 148, 7672, 1000),
+        ("mi210", 104, 1638.4, 300),
+        ("mi250", 104, 1638.4, 250),
+        ("mi300x", 304, 5300, 750),
         ("tx2", 2, 58.3, 15),
     ],
 )
@@ -65,6 +74,28 @@ def test_data_sheet_values(name: str, sms: int, gb_per_s: float, board_w: float)
     assert gpu.dram_bytes_per_us == gb_per_s * 1e9 / 1e6
     assert board_power_w(gpu, gpu.sms, gpu.dram_bytes_per_us) == pytest.approx(board_w)
     assert board_power_w(gpu, 0, 0.0) == gpu.power.idle_w
+
+
+@pytest.mark.parametrize(
+    ("name", "half", "single"),
+    [
+        ("rtx-3080", 59.5, 29.8),
+        ("rtx-4090", 165.2, 82.6),
+        ("rtx-2080-ti", 53.8, 13.4),
+        ("l40s", 362.0, 183.0),
+        ("h100-pcie", 756.0, 378.0),
+        ("b200", 2250.0, 1125.0),
+        ("mi210", 181.0, 45.3),
+        ("mi250", 362.1 / 2, 90.5 / 2),
+        ("mi300x", 1307.4, 653.7),
+    ],
+)
+def test_matrix_rates_are_those_of_data_sheets(name: str, half: float, single: float) -> None:
+    gpu = load_gpu(name)
+    assert gpu.matrix_rates is not None
+    clocks = gpu.sms * gpu.clock_mhz * 1e-6
+    found = gpu.matrix_rates.half * clocks, gpu.matrix_rates.single * clocks
+    assert found == pytest.approx((half, single), rel=0.015)
 
 
 def test_priorities_and_queues_of_the_published_systems() -> None:
