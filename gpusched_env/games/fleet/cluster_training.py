@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gpusched_env.agents.training.environments import DRAWN_SEEDS, SEEDS_EACH, TRAINING_SEED, validation_seeds
 from gpusched_env.agents.training.game_evolution import keep_game_policy
 from gpusched_env.agents.training.validation import Judge, TrainingRun, ValidationResult
+from gpusched_env.games.fleet.agents.cluster.adam import change_by, rate_at
 from gpusched_env.games.fleet.agents.cluster.gradient import drawn_episode, gradient_of
 from gpusched_env.games.fleet.agents.cluster.rule import SHAPES, PlacementPolicyInfo, play_placements
 from gpusched_env.games.fleet.agents.cluster.trainer import PlacementTraining
@@ -24,11 +25,6 @@ from gpusched_env.games.fleet.environment.cluster.copies import Copies, with_roo
 from gpusched_env.games.fleet.environment.cluster.problems import RANDOM, allocation_of, new_copy
 
 HUNDRED: Final = 100.0
-MEAN_KEPT: Final = 0.9
-SQUARE_KEPT: Final = 0.98
-"""Of the running means of gradients and of their squares, by the step."""
-LEAST_RATE: Final = 0.05
-"""Of the learning rate, at the end."""
 
 
 def play_drawn(place: NDArray[np.float32], episode: Copies) -> tuple[float, int]:
@@ -109,13 +105,8 @@ class PlacementGradient:
         )
         gradient = gradient_of(episodes, settings["discount"], settings["shaping"])
         self._steps += 1
-        self._mean += (1.0 - MEAN_KEPT) * (gradient - self._mean)
-        self._square += (1.0 - SQUARE_KEPT) * (gradient**2 - self._square)
-        mean = self._mean / (1.0 - MEAN_KEPT**self._steps)
-        spread = np.sqrt(self._square / (1.0 - SQUARE_KEPT**self._steps))
-        left = max(0.0, 1.0 - self.timesteps / self._config.timesteps)
-        rate = settings["learning_rate"] * (LEAST_RATE + (1.0 - LEAST_RATE) * left)
-        self._weights += rate * mean / (spread + 1e-6)
+        rate = rate_at(settings["learning_rate"], self.timesteps / self._config.timesteps)
+        self._weights += change_by(gradient, self._mean, self._square, self._steps, rate)
         self.timesteps += sum(one.decisions for one in episodes)
         allocations = [float(one.reward.sum()) for one in episodes]
         figures = {

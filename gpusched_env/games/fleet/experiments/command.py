@@ -10,7 +10,7 @@ import typer
 
 from gpusched_env.experiments.lib.options import USE, FirstSeed, Json, Overwrite, with_fields
 from gpusched_env.games.fleet.experiments.cluster_command import cluster
-from gpusched_env.games.fleet.experiments.queue_command import cluster_queue
+from gpusched_env.games.fleet.experiments.queue_command import cluster_queue, train_cluster_queue
 
 if TYPE_CHECKING:
     from gpusched_env.games.fleet.device import FleetDispatcher, FleetRun
@@ -57,6 +57,7 @@ def register(app: typer.Typer) -> None:
     app.command("fleet", rich_help_panel=USE)(with_fields(fleet))
     app.command("cluster", rich_help_panel=USE)(with_fields(cluster))
     app.command("cluster-queue", rich_help_panel=USE)(with_fields(cluster_queue))
+    app.command("train-cluster-queue", rich_help_panel=USE)(with_fields(train_cluster_queue))
 
 
 def fleet(options: FleetOptions) -> None:

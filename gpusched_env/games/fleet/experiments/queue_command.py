@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from gpusched_env.experiments.lib.options import Json, Overwrite
+from gpusched_env.experiments.lib.options import FirstSeed, Json, Overwrite
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from gpusched_env.games.fleet.cluster.lifetimes.recording import Recording
     from gpusched_env.games.fleet.cluster.problem import ClusterProblem
 
 SHIPPED_DAYS: Final = (116.0, 148.0)
 """Of the shipped recording; before, hardly a pod comes."""
+LEARNED: Final = "learned"
 COUNTED: Final = 1.0 / 3.0
 """The part of a run after which figures count."""
 MOST_COPIES: Final = 100
+TOLD_EVERY: Final = 100
+"""Steps of a training."""
 MIB: Final = 2**20
 
 
@@ -31,8 +37,15 @@ class QueueOptions:
         "0.9,0.95"
     )
     policies: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Of random, dot-product, clustering, packing, best-fit, fgd.")
+        str,
+        typer.Option(
+            metavar="A,B,...",
+            help="Of random, dot-product, clustering, packing, best-fit, fgd; learned: FGD, and who goes next.",
+        ),
     ] = "best-fit,fgd"
+    order: Annotated[
+        Path | None, typer.Option(metavar="JSON", help="Learned: a rule of your own, by train-cluster-queue.")
+    ] = None
     hours: Annotated[float, typer.Option(help="For which pods come; figures are of the last two thirds.")] = 12.0
     recording: Annotated[
         Path | None,
@@ -71,11 +84,15 @@ def cluster_queue(options: QueueOptions) -> None:
     from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.files import writing
     from gpusched_env.experiments.lib.terminal import output_console
+    from gpusched_env.games.fleet.agents.cluster.order import learned_order
     from gpusched_env.games.fleet.cluster.policies.registry import POLICIES, policy_named
 
-    policies = {name: policy_named(name) for name in split_specs(options.policies)}
+    policies = {
+        name: learned_order(options.order) if name == LEARNED else policy_named(name)
+        for name in split_specs(options.policies)
+    }
     if not policies:
-        raise InputError(f"--policies {options.policies!r}: names none; known: {', '.join(POLICIES)}")
+        raise InputError(f"--policies {options.policies!r}: names none; known: {', '.join((*POLICIES, LEARNED))}")
     loads = [_load(text) for text in options.loads.split(",")]
     problem, recording = _problem(options)
     with writing(("--json", options.json), overwrite=options.overwrite) as write:
@@ -147,3 +164,42 @@ def _figures(
         "seconds": time.process_time() - began_s,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MIB,
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderOptions:
+    """Options of a training."""
+
+    out: Annotated[Path, typer.Option(metavar="JSON", help="The rule.")]
+    steps: Annotated[int, typer.Option(min=1, max=1_000_000, help="Each plays a drawn stream eight times.")] = 1000
+    seed: FirstSeed = 0
+    overwrite: Overwrite = False
+
+
+def train_cluster_queue(options: OrderOptions) -> None:
+    """Train the rule of who goes next in a cluster's queue, by policy gradients on drawn streams: four minutes."""
+    import msgspec
+
+    from gpusched_env.experiments.lib.files import writing
+    from gpusched_env.experiments.lib.terminal import output_console
+    from gpusched_env.games.fleet.agents.cluster.order import OrderFile
+    from gpusched_env.games.fleet.queue_training import OrderSettings, named, train_order
+    from gpusched_env.versions import versions
+
+    console = output_console()
+
+    def tell(step: int, weights: NDArray[np.float64], waited_pct: float) -> None:
+        if step % TOLD_EVERY == 0 or step == options.steps:
+            console.print(f"step {step} of {options.steps}: {waited_pct:.1f} % of the GPUs are waited for")
+
+    with writing(("--out", options.out), overwrite=options.overwrite) as write:
+        rule, choices = train_order(OrderSettings(steps=options.steps, seed=options.seed), tell)
+        file = OrderFile(
+            weights={term: round(weight, 4) for term, weight in named(rule.weights).items()},
+            algorithm="reinforce",
+            command=f"gpusched train-cluster-queue --steps {options.steps} --seed {options.seed}",
+            seed=options.seed,
+            choices=choices,
+            versions=versions(),
+        )
+        write("--out", lambda: msgspec.to_builtins(file))

@@ -26,7 +26,8 @@ NOW_MS, END_MS, BIN_MS, RULE, NEXT, RUNNING, FREED, WAITING, WAITING_MILLI = ran
 made, pods that wait, and thousandths of GPUs that these ask for."""
 NO_NODE, ANY_NODE = -1, -2
 """In place of the node on which room was made."""
-NOBODY: Final = -1
+NOBODY, ROOM_MADE = -1, -2
+"""In place of a pod: there is none; a pod has gone, and those who wait may be looked at."""
 BIN_USED, BIN_FRAGMENTED, BIN_WAITING_MILLI, BIN_WAITING = range(4)
 """Columns of the bins."""
 NEVER_MS: Final = 2**62
@@ -49,6 +50,11 @@ class QueueState(NamedTuple):
     first: Any
     last: Any
     """(lines,) of each line."""
+    length: Any
+    """(lines,) pods."""
+    ended: Any
+    ended_ms: Any
+    """(kinds,) pods that have gone, and for how long they ran in all."""
     bins: Any
     """(bins, 4) integrals over time: thousandths of GPUs that are used, fragmented, waited for; pods that wait."""
 
@@ -77,6 +83,9 @@ def empty_queue(stream: Stream, kinds: int, rule: int, bin_ms: int, bins: int) -
         behind=np.full(pods, NOBODY),
         first=np.full(lines, NOBODY),
         last=np.full(lines, NOBODY),
+        length=np.zeros(lines, np.int64),
+        ended=np.zeros(kinds, np.int64),
+        ended_ms=np.zeros(kinds, np.int64),
         bins=np.zeros((bins, 4)),
     )
 
@@ -84,13 +93,25 @@ def empty_queue(stream: Stream, kinds: int, rule: int, bin_ms: int, bins: int) -
 @procedure
 def next_pod(live: Any) -> int:
     """Let time go on until a pod is to be placed that has room somewhere; :data:`NOBODY`: time is over."""
-    clock = live.queue.clock
     while True:
-        if clock[FREED] != NO_NODE:
-            pod = who_fits(live)
-            if pod != NOBODY:
-                return pod
-            clock[FREED] = NO_NODE
+        pod = next_choice(live)
+        if pod != ROOM_MADE:
+            return pod
+        pod = who_fits(live)
+        if pod != NOBODY:
+            return pod
+        live.queue.clock[FREED] = NO_NODE
+
+
+@procedure
+def next_choice(live: Any) -> int:
+    """Let time go on until a pod comes that has room, or until room is made (:data:`ROOM_MADE`).
+
+    There it stays until nobody who waits is to be placed there, and :data:`FREED` is :data:`NO_NODE` again.
+    :data:`NOBODY`: time is over.
+    """
+    clock = live.queue.clock
+    while clock[FREED] == NO_NODE:
         ends_ms = live.queue.end_ms[0] if clock[RUNNING] > 0 else NEVER_MS
         comes_ms = live.stream.arrives_ms[clock[NEXT]] if clock[NEXT] < len(live.stream.kinds) else NEVER_MS
         at_ms = min(ends_ms, comes_ms)
@@ -105,6 +126,7 @@ def next_pod(live: Any) -> int:
             clock[NEXT] += 1
             if join(live, pod) and has_room(live, live.stream.kinds[pod]):
                 return pod
+    return ROOM_MADE
 
 
 @procedure
@@ -126,6 +148,8 @@ def end_first(live: Any) -> None:
     pod = pop(queue)
     queue.clock[FREED] = queue.node[pod]
     kind = live.stream.kinds[pod]
+    queue.ended[kind] += 1
+    queue.ended_ms[kind] += queue.clock[NOW_MS] - queue.begins_ms[pod]
     remove_pod(live.state, live.pods, live.typical, live.kept, queue.node[pod], kind, queue.gpus[pod])
 
 
@@ -169,6 +193,7 @@ def join(live: Any, pod: int) -> bool:
     else:
         queue.behind[queue.last[line]] = pod
     queue.last[line] = pod
+    queue.length[line] += 1
     queue.clock[WAITING] += 1
     queue.clock[WAITING_MILLI] += asked_milli(live, pod)
     return bool(alone)
@@ -177,8 +202,9 @@ def join(live: Any, pod: int) -> bool:
 @procedure
 def leave(live: Any, pod: int) -> None:
     """The first of a line leaves it."""
-    queue = live.queue
-    queue.first[line_of(live, pod)] = queue.behind[pod]
+    queue, line = live.queue, line_of(live, pod)
+    queue.first[line] = queue.behind[pod]
+    queue.length[line] -= 1
     queue.clock[WAITING] -= 1
     queue.clock[WAITING_MILLI] -= asked_milli(live, pod)
 

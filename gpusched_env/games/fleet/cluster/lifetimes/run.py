@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,15 @@ ScoreNodes = Callable[[ClusterState, PodTable, TypicalPods, int], NDArray[np.flo
 """A function of one's own: from what is free, what kinds of pods ask for, the typical pods and a pod's kind to the
 score of each node, (nodes,). It leaves all these as they are. The largest of the nodes with room is taken, the first of
 equal ones; NaN: none of these. A pod that shares a GPU gets the one that FGD has for it there."""
+
+
+@runtime_checkable
+class QueuePlayer(Protocol):
+    """What chooses who goes, too."""
+
+    def play(self, live: Live) -> None:
+        """Let pods come and go until time is over."""
+        ...
 
 
 class QueueRun(NamedTuple):
@@ -97,7 +106,7 @@ class QueueRun(NamedTuple):
 def run_queue(
     problem: ClusterProblem,
     stream: Stream,
-    policy: Policy | ScoreNodes,
+    policy: Policy | ScoreNodes | QueuePlayer,
     hours: float,
     rule: int = OVERTAKING,
     seed: int = 0,
@@ -108,7 +117,7 @@ def run_queue(
     Args:
         problem: nodes, and the workload whose kinds the stream has.
         stream: the pods.
-        policy: that places them, or a function that scores nodes.
+        policy: that places them, a function that scores nodes, or who chooses among those that wait as well.
         hours: how long, at least a quarter; what is left of a quarter does not count.
         rule: of the queue, :data:`~gpusched_env.games.fleet.cluster.lifetimes.queue.OVERTAKING` or ``IN_ORDER``.
         seed: of the order of nodes, in which the first of equally good ones is taken.
@@ -125,20 +134,28 @@ def run_queue(
     live = new_live(problem, stream, typical, rule, bins, seed)
     if isinstance(policy, Policy):
         play_policy(int(policy), live)
+    elif isinstance(policy, QueuePlayer):
+        policy.play(live)
     else:
         _play_asked(policy, live)
     return QueueRun(problem, stream, live.queue, live.state)
 
 
 def new_live(
-    problem: ClusterProblem, stream: Stream, typical: TypicalPods, rule: int, bins: int, seed: int = 0
+    problem: ClusterProblem,
+    stream: Stream,
+    typical: TypicalPods,
+    rule: int,
+    bins: int,
+    seed: int = 0,
+    bin_ms: int = BIN_MS,
 ) -> Live:
-    """An empty cluster to which nobody has come yet; ``bins`` are its quarters of an hour."""
+    """An empty cluster to which nobody has come yet, for so many bins."""
     kinds, nodes = len(problem.workload.kinds), len(problem.nodes)
     state = empty_cluster(problem, np.random.default_rng(seed).permutation(nodes))
     measure_nodes(state, typical)
     pods = pod_table(problem.workload.kinds, problem.models)
-    queue = empty_queue(stream, kinds, rule, BIN_MS, bins)
+    queue = empty_queue(stream, kinds, rule, bin_ms, bins)
     return Live(state, pods, typical, no_scores(kinds, nodes), stream, queue)
 
 

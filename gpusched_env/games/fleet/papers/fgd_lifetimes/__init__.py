@@ -171,14 +171,14 @@ class Paper(Reproduction):
         for rule, load, rival in itertools.product(RULES, JUDGED_LOADS, RIVALS):
             where = f"{NAMES[rival]}, load {load:g}, {rule}"
             found.append(
-                _below(f"FGD waits for fewer GPUs than {where}", self.less("waited_for_pct", rival, load, rule))
+                below(f"FGD waits for fewer GPUs than {where}", self.less("waited_for_pct", rival, load, rule))
             )
             more = self.less("used_pct", rival, load, rule)
-            found.append(_below(f"FGD has more GPUs in use than {where}", _negative(more)))
+            found.append(below(f"FGD has more GPUs in use than {where}", _negative(more)))
         for rule, rival in itertools.product(RULES, RIVALS):
             where = f"{NAMES[rival]}, load {FRAGMENTED_LOAD:g}, {rule}"
             less = self.less("fragmented_pct", rival, FRAGMENTED_LOAD, rule)
-            found.append(_below(f"FGD leaves fewer GPUs fragmented than {where}", less))
+            found.append(below(f"FGD leaves fewer GPUs fragmented than {where}", less))
         return found
 
     def summary(self) -> str:
@@ -289,7 +289,7 @@ def _negative(interval: Interval) -> Interval:
     return Interval(-interval.mean, low, high, interval.seeds)
 
 
-def _below(what: str, less: Interval) -> Target:
+def below(what: str, less: Interval) -> Target:
     """That a difference is below 0 beyond chance: its upper end is judged."""
     end = less.mean if less.high is None else less.high
     return Target(what, float("-inf"), -1e-9, end, note=f"difference {less.text('{:+z.3g}')}")

@@ -11,9 +11,9 @@ import numpy as np
 from gpusched_env.games.fleet.cluster.fragmentation import POPULARITY, TypicalPods, typical_pods
 from gpusched_env.games.fleet.cluster.lifetimes.queue import IN_ORDER, OVERTAKING
 from gpusched_env.games.fleet.cluster.lifetimes.recording import DAY_S, Recording
-from gpusched_env.games.fleet.cluster.lifetimes.run import run_queue
+from gpusched_env.games.fleet.cluster.lifetimes.run import QueuePlayer, run_queue
 from gpusched_env.games.fleet.cluster.lifetimes.stream import compressed, demand
-from gpusched_env.games.fleet.cluster.policies.registry import POLICIES
+from gpusched_env.games.fleet.cluster.policies.registry import POLICIES, Policy
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem
 from gpusched_env.games.fleet.cluster.shipped import shipped_problem, shipped_recording
 
@@ -75,21 +75,28 @@ class QueuedBlock:
     """Share of the pods that typical ones are."""
 
     def run(self, device: str) -> QueueFigures:
-        problem, recording = block_of(self.block)
-        stream = compressed(problem, recording, self.load, HOURS)
-        run = run_queue(problem, stream, POLICIES[self.policy], HOURS, RULES[self.rule], popularity=self.popularity)
-        waits_s, pods = run.waits_s(FROM_BIN), run.came(FROM_BIN)
-        kinds = problem.workload.kinds
-        waited = waits_s * np.array([kind.asked_milli for kind in kinds])[stream.kinds[pods]]
-        large = np.array([kind.gpus > 1 for kind in kinds])[stream.kinds[pods]]
-        return QueueFigures(
-            pods=len(waits_s),
-            compressed=self.load / demand(problem, recording),
-            used_pct=float(run.used[FROM_BIN:].mean()),
-            fragmented_pct=float(run.fragmented[FROM_BIN:].mean()),
-            waited_for_pct=float(run.waited_for[FROM_BIN:].mean()),
-            mean_wait_s=float(waits_s.mean()),
-            p95_wait_s=float(np.percentile(waits_s, 95.0, method="inverted_cdf")),
-            large_part=float(waited[large].sum() / waited.sum()) if waited.any() else 0.0,
-            fragmented_by_hour=tuple(run.fragmented.reshape(int(HOURS), -1).mean(axis=1).round(4).tolist()),
-        )
+        return play_block(self.block, self.load, POLICIES[self.policy], RULES[self.rule], self.popularity)
+
+
+def play_block(
+    block: int, load: float, player: Policy | QueuePlayer, rule: int = OVERTAKING, popularity: float = POPULARITY
+) -> QueueFigures:
+    """What comes out of a run of a block."""
+    problem, recording = block_of(block)
+    stream = compressed(problem, recording, load, HOURS)
+    run = run_queue(problem, stream, player, HOURS, rule, popularity=popularity)
+    waits_s, pods = run.waits_s(FROM_BIN), run.came(FROM_BIN)
+    kinds = problem.workload.kinds
+    waited = waits_s * np.array([kind.asked_milli for kind in kinds])[stream.kinds[pods]]
+    large = np.array([kind.gpus > 1 for kind in kinds])[stream.kinds[pods]]
+    return QueueFigures(
+        pods=len(waits_s),
+        compressed=load / demand(problem, recording),
+        used_pct=float(run.used[FROM_BIN:].mean()),
+        fragmented_pct=float(run.fragmented[FROM_BIN:].mean()),
+        waited_for_pct=float(run.waited_for[FROM_BIN:].mean()),
+        mean_wait_s=float(waits_s.mean()),
+        p95_wait_s=float(np.percentile(waits_s, 95.0, method="inverted_cdf")),
+        large_part=float(waited[large].sum() / waited.sum()) if waited.any() else 0.0,
+        fragmented_by_hour=tuple(run.fragmented.reshape(int(HOURS), -1).mean(axis=1).round(4).tolist()),
+    )
