@@ -32,7 +32,7 @@ EXECUTED := $(if $(filter off,$(EXECUTE)),,$(NOTEBOOKS:experiments/notebooks/%=b
 RANKINGS := $(wildcard $(addprefix docs/results/,*.json.gz $(addsuffix /*.json.gz,engine headroom saturated serving tiles)))
 # Episodes of the sample: about a minute.
 SAMPLE ?= 16
-PAPERS := acs atos bwlock cluster-agent colocation-agent concurrency cusync eclip fgd fgd-co-location fgd-lifetimes fikit fleet-agent fleet-blocks fleet-rates gpucolo \
+PAPERS := acs atos bwlock cluster-agent cluster-queue-agent colocation-agent concurrency cusync eclip fgd fgd-co-location fgd-lifetimes fikit fleet-agent fleet-blocks fleet-rates gpucolo \
 	gpucolo-fleet recordings shared-memory-agent spawn task-queue-agent time-per-token
 
 .PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results readme again replay-sample docs docs-serve reference architecture clean

@@ -77,7 +77,7 @@ DRAWN: Final = range(VALIDATION_SEED, VALIDATION_SEED + 64)
 """Seeds of drawn streams."""
 MARKS: Final = (
     Mark(
-        "agent below * of each block, *",
+        "agent, block by block, *",
         Kind.PREDICTED,
         "An opponent that nobody can choose beforehand.",
         "all weights 0: FGD, which is one of the ten, cannot be below",
@@ -215,8 +215,9 @@ class Paper(Reproduction):
     def checks(self) -> list[Target]:
         found = []
         for load in JUDGED_LOADS:
-            others = {who: self.waited(who, load) for who in OPPONENTS} | {"the best of each block": self.least(load)}
-            found += [below(f"agent below {who}, load {load:g}", self.less(of, load)) for who, of in others.items()]
+            others = {f"agent below {who}": self.waited(who, load) for who in OPPONENTS}
+            others["agent, block by block, below the best"] = self.least(load)
+            found += [below(f"{what}, load {load:g}", self.less(of, load)) for what, of in others.items()]
         return found
 
     def _best(self, whos: Sequence[str], load: float) -> str:
