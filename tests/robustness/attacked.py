@@ -43,6 +43,7 @@ from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import curves_svg, encode_curves, gather, read_curves
 from gpusched_env.games.child_launches.agents.rule import LaunchPolicyInfo
+from gpusched_env.games.fleet.agents.cluster import order
 from gpusched_env.games.fleet.agents.rule import FleetPolicyInfo
 from gpusched_env.games.task_queues.agents.rule import FormPolicyInfo
 from gpusched_env.hardware.specs import load_gpu
@@ -342,9 +343,16 @@ def write_recording(folder: Path) -> None:
     (folder / "pods.csv").write_text(test_lifetimes.TABLE)
 
 
+def write_order(folder: Path) -> None:
+    write_recording(folder)
+    shutil.copy(order.SHIPPED, folder / "order.json")
+
+
 def queue(folder: Path) -> None:
     files = ("--nodes", folder / "nodes.csv", "--recording", folder / "pods.csv")
-    command("cluster-queue", *files, "--policies", "fgd", "--loads", "0.5", "--hours", 1)
+    rule = folder / "order.json"
+    own = ("--policies", "learned", "--order", rule) if rule.exists() else ("--policies", "fgd")
+    command("cluster-queue", *files, *own, "--loads", "0.5", "--hours", 1)
 
 
 ATTACKED: dict[str, Attacked] = {
@@ -377,6 +385,7 @@ ATTACKED: dict[str, Attacked] = {
     ),
     "cluster": Attacked(write_cluster, place),
     "recording": Attacked(write_recording, queue),
+    "order": Attacked(write_order, queue),
     "philly": Attacked(write_philly, lambda folder: command(*SMALL, "--philly", folder / "log.json")),
 }  # fmt: skip
 

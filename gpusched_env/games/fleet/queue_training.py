@@ -21,8 +21,8 @@ from gpusched_env.games.fleet.agents.cluster.order import TERMS, Ordered, Term
 from gpusched_env.games.fleet.agents.cluster.order_gradient import advantages, gradient_of
 from gpusched_env.games.fleet.cluster.fragmentation import typical_pods
 from gpusched_env.games.fleet.cluster.lifetimes.queue import BIN_WAITING_MILLI, OVERTAKING, Live
-from gpusched_env.games.fleet.cluster.lifetimes.run import HOUR_MS, new_live
-from gpusched_env.games.fleet.cluster.lifetimes.stream import Stream
+from gpusched_env.games.fleet.cluster.lifetimes.run import new_live
+from gpusched_env.games.fleet.cluster.lifetimes.stream import HOUR_MS, Stream
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem
 from gpusched_env.games.fleet.environment.cluster.streams import drawn_stream
 
