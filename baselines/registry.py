@@ -61,6 +61,7 @@ from gpusched_env.baselines.unlocked import Unlocked
 from gpusched_env.baselines.wfq import WeightedFairQueueing
 from gpusched_env.baselines.wspt import WeightedShortest
 from gpusched_env.baselines.xsched import XSched
+from gpusched_env.baselines.xsched_partition import XSchedPartition
 from gpusched_env.scenarios.set_up import set_up_of
 from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.reads import Reads, reads_of
@@ -91,6 +92,7 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "reef": Reef,
     "tally": Tally,
     "xsched": XSched,
+    "xsched-partition": XSchedPartition,
     "lithos": LithOS,
     "tgs": Tgs,
     "gpreempt": GPreempt,
