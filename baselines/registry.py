@@ -7,6 +7,7 @@ from typing import Final
 
 from gpusched_env.baselines.acs import AcsHardware, AcsSoftware
 from gpusched_env.baselines.bwlock import Bwlock
+from gpusched_env.baselines.cfs import CompletelyFair
 from gpusched_env.baselines.clockwork import Clockwork
 from gpusched_env.baselines.conservative import Conservative
 from gpusched_env.baselines.critical_path import CriticalPath
@@ -29,8 +30,10 @@ from gpusched_env.baselines.hindsight import Hindsight
 from gpusched_env.baselines.in_order import InOrder
 from gpusched_env.baselines.kernel_wise import KernelWise
 from gpusched_env.baselines.kernel_wise_ioctl import KernelWiseIoctl
+from gpusched_env.baselines.las import LeastAttainedService
 from gpusched_env.baselines.lithos import LithOS
 from gpusched_env.baselines.llf import LeastLaxity
+from gpusched_env.baselines.mlfq import MultiLevelFeedback
 from gpusched_env.baselines.model_predictive import ModelPredictive
 from gpusched_env.baselines.model_wise import ModelWise
 from gpusched_env.baselines.moore import Moore
@@ -93,6 +96,9 @@ _OF_TENANTS: dict[str, Callable[..., Scheduler]] = {
     "tally": Tally,
     "xsched": XSched,
     "xsched-partition": XSchedPartition,
+    "cfs": CompletelyFair,
+    "mlfq": MultiLevelFeedback,
+    "las": LeastAttainedService,
     "lithos": LithOS,
     "tgs": Tgs,
     "gpreempt": GPreempt,

@@ -23,30 +23,26 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
+from gpusched_env.baselines.one_queue import OneQueue
 from gpusched_env.baselines.ranges import Range, Ranges
-from gpusched_env.baselines.xsched import Interrupt, XSched
+from gpusched_env.baselines.xsched import Interrupt
 from gpusched_env.errors import InputError
 from gpusched_env.scenarios.knowledge import Knowledge
-from gpusched_env.scheduling.reads import Reads
-from gpusched_env.scheduling.view import TenantColumn, View
+from gpusched_env.scheduling.view import View
 
-T = TenantColumn
 KEPT = 0.9
 """Share of the budget beyond a slice that is kept."""
 
 
-class XSchedPartition(XSched):
+class XSchedPartition(OneQueue):
     """Bandwidth partition: tenants in turn, each for its share of the time."""
 
-    reads: Reads = ("weights", "requests", "profiles", "completions", "progress")
-    ranges: ClassVar[Ranges] = {
-        **{name: XSched.ranges[name] for name in ("threshold", "level", "interrupt")},
-        "slice_us": Range(500.0, 50_000.0, log=True),
-    }
+    ranges: ClassVar[Ranges] = {**OneQueue.ranges, "slice_us": Range(500.0, 50_000.0, log=True)}
 
     def __init__(
         self,
@@ -61,10 +57,7 @@ class XSchedPartition(XSched):
 
         Args:
             slice_us: mean length of a turn (above 0).
-            threshold: as of :class:`~gpusched_env.baselines.xsched.XSched`; so are all others.
-            batch: the same.
-            level: the same.
-            interrupt: the same.
+            threshold, batch, level, interrupt: as of :class:`~gpusched_env.baselines.xsched.XSched`.
             idle_us: how long a tenant has nothing to do until that is noticed (at least 0): an event between processes
                 and a thread that wakes up, a guess. What counts is that it is longer than a loop takes from the end of
                 a request to the next one's first launch.
@@ -72,50 +65,38 @@ class XSchedPartition(XSched):
         Raises:
             InputError: a value is out of range.
         """
-        super().__init__(threshold=threshold, batch=batch, level=level, interrupt=interrupt)
-        if not (slice_us > 0.0 and idle_us >= 0.0):
-            given = f"slice_us {slice_us}, idle_us {idle_us}"
-            raise InputError(f"xsched-partition: {given}; must be above 0, at least 0")
-        self._slice_us, self._idle_us = slice_us, idle_us
+        super().__init__(slice_us, threshold, batch, level, interrupt)
+        if not idle_us >= 0.0:
+            raise InputError(f"xsched-partition: idle_us is {idle_us}, must be at least 0")
+        self._idle_us = idle_us
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        """Nobody runs; all tenants without weight share alike."""
+        """Nobody runs."""
         super().reset(knowledge, rng)
-        self.waits_for = None
-        weights = [tenant.weight for tenant in knowledge.tenants]
-        weights = weights if sum(weights) > 0.0 else [1.0] * len(weights)
-        self._urgent = [False] * len(weights)
-        self._budgets_us = [self._slice_us * len(weights) * weight / sum(weights) for weight in weights]
-        self._saved_us = [0.0] * len(weights)
-        self._turns = deque(range(len(weights)))
-        """Tenants in the order of their turns; the first one runs while ``_runs``."""
-        self._runs = False
+        whole_us = self._slice_us * len(self._weights)
+        self._budgets_us = [whole_us * weight / sum(self._weights) for weight in self._weights]
+        self._saved_us = [0.0] * len(self._weights)
+        self._turns = deque(range(len(self._weights)))
+        """Tenants in the order of their turns; who runs is the first."""
         self._ends_us, self._idle_since_us = -math.inf, math.inf
 
-    def _resumed(self, view: View) -> tuple[set[int], float]:
-        """The tenant whose turn it is, and when that ends."""
-        tenants = view.tenants.array
-        ready = (tenants[:, T.KERNELS_PENDING] > 0) | (tenants[:, T.KERNELS_LAUNCHED] > 0)
-        first = self._turns[0]
-        if not ready.any():
-            return ({first} if self._runs else set()), math.inf
-        if self._runs:
-            if ready[first]:
-                self._idle_since_us = math.inf
-            elif self._idle_since_us == math.inf:
-                self._idle_since_us = view.time_us
+    def _turn(self, view: View, ready: Sequence[bool], ran_us: float) -> tuple[int | None, float]:
+        if not any(ready):
+            return self._running, math.inf
+        if self._running is not None:
+            self._idle_since_us = math.inf if ready[self._running] else min(self._idle_since_us, view.time_us)
             ends_us = min(self._ends_us, self._idle_since_us + self._idle_us)
             if view.time_us < ends_us:
-                return {first}, ends_us
-            self._saved_us[first] = max(0.0, self._ends_us - view.time_us)
+                return self._running, ends_us
+            self._saved_us[self._running] = max(0.0, self._ends_us - view.time_us)
             self._turns.rotate(-1)
         while not ready[self._turns[0]]:
             self._saved_us[self._turns[0]] = self._budget_us(self._turns[0])
             self._turns.rotate(-1)
-        first, self._runs = self._turns[0], True
-        self._ends_us = view.time_us + self._budget_us(first)
-        self._saved_us[first], self._idle_since_us = 0.0, math.inf
-        return {first}, self._ends_us
+        first = self._turns[0]
+        self._ends_us, self._idle_since_us = view.time_us + self._budget_us(first), math.inf
+        self._saved_us[first] = 0.0
+        return first, self._ends_us
 
     def _budget_us(self, tenant: int) -> float:
         """A tenant's slice, and what it has saved."""

@@ -48,6 +48,11 @@ FIXED = {
     "reef": 1.040,
     "tally": 1.240,
     "xsched": 1.140,
+    # Batch is there first, and done within a slice, as is noticed 20 us later. Under LAS a job that has run nothing
+    # goes before one that has, when a kernel has ended; the long one is in flight by then, and the wide one waits.
+    "xsched-partition": 0.300 + 3 * 0.530,
+    **dict.fromkeys(("cfs", "mlfq"), 1.830),
+    "las": 0.300 + 3 * 0.400,
     "lithos": 1.140,
     "fikit": 1.14,
     "wfq": 1.440,
