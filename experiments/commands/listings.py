@@ -43,6 +43,8 @@ def list_schedulers() -> None:
     typer.echo("What the words behind 'reads' stand for: docs/comparing.md. Agents read all that they are shown.")
     typer.echo("Misinformed: any of them is told wrong profiles with --set profiles.scatter=2 (docs/fikit.md).")
     for name, game in others:
+        if not game.groups:
+            continue
         typer.echo(f"Of {game.kind} ({name}):")
         _print(_schedulers_of(game))
 

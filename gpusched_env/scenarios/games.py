@@ -42,6 +42,7 @@ GAMES: Final = {
     "TaskQueue": "gpusched_env.games.task_queues.room:ROOM",
     "Fleet": "gpusched_env.games.fleet.room:ROOM",
     "ClusterPlacement": "gpusched_env.games.fleet.cluster_room:ROOM",
+    "Drawn": "gpusched_env.games.drawn.room:ROOM",
 }
 """Where the :class:`Rooms` are of games whose problems are no scenarios, by the game's name."""
 

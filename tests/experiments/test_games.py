@@ -141,7 +141,7 @@ def test_the_game_of_a_problem() -> None:
     assert isinstance(game_of("DynamicParallelism"), ChildLaunches)
     for problem in ("Toy", "mine.yaml", load_scenario("Toy"), None):
         assert isinstance(game_of(problem), Kernels)
-    assert list(games()) == ["", "DynamicParallelism", "TaskQueue", "Fleet", "ClusterPlacement"]
+    assert list(games()) == ["", "DynamicParallelism", "TaskQueue", "Fleet", "ClusterPlacement", "Drawn"]
     assert common_game(["Toy", "PriorityFill"]) is game_of("Toy")
     with refused(InputError, "DynamicParallelism", "Toy"):
         common_game(["Toy", "DynamicParallelism"])

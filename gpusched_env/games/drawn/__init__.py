@@ -1,0 +1,1 @@
+"""Drawn scenarios: each episode another GPU, other tenants, arrivals, objectives and profiles, in frozen splits."""

@@ -1,0 +1,1 @@
+"""Distributions of scenarios, their splits, and the scenario of a number."""
