@@ -25,6 +25,8 @@ REQUESTS: Final = 40
 schedulers in minutes."""
 STEPS: Final = 6
 """Steps that a tenant without an objective could do alone in an episode, at least."""
+PHYSICS: Final = 2
+"""Version of the laws."""
 LONGEST_US: Final = 400_000.0
 LEAST_STEPS: Final = 3
 ENGINE_REQUESTS: Final = 12
@@ -101,6 +103,7 @@ def draw(name: str, seed: tuple[int, ...], of: Distribution) -> Drawn:
         preemption=("drain", "save"),
         stream_priorities=tuple(range(0, -min(6, draft.gpu.priorities), -1)),
         interval_us=250.0,
+        physics=PHYSICS,
         profiles=_profiles(rng, draft.knowledge),
         reward=Reward(slo_miss=1.0, lost_progress=1.0, slowdown=draft.slowdown),
     )
@@ -150,7 +153,8 @@ def _alone(workload: str, host: tuple[tuple[str, Any], ...], gpu: GpuSpec, base:
     engine = workload == ENGINE
     batching = BATCHING if engine else None
     tenant = Tenant(name="alone", workload=workload, arrivals=ClosedLoop(), batching=batching, **dict(host))
-    problem = build_problem(Scenario(name="alone", gpu=base, tenants=(tenant,), horizon_us=1.0), gpu=gpu)
+    scenario = Scenario(name="alone", gpu=base, tenants=(tenant,), horizon_us=1.0, physics=PHYSICS)
+    problem = build_problem(scenario, gpu=gpu)
     program = problem.programs[0]
     return Alone(rounded(program.alone_us / (TOGETHER if engine else 1.0)), rounded(program.answer_us))
 
