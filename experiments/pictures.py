@@ -88,7 +88,8 @@ class GameFilm:
         observation, info = env.reset(seed=self.seed)
         over = False
         while not over:
-            observation, _, over, _, info = env.step(self.choose(observation, info))
+            observation, _, done, cut, info = env.step(self.choose(observation, info))
+            over = done or cut
         uncover(env.render(), self.title, self.clock(info["time_us"]), path)
 
 

@@ -81,9 +81,8 @@ def drawn(name: str) -> Drawn:
         InputError: there is none, or it is no longer the one that was frozen.
     """
     split, _, number = name.rpartition("-")
-    check_split(split)
-    if not (number.isdecimal() and str(int(number)) == number):
-        raise InputError(f"no drawn scenario is {name!r}: expected {split} and a number, such as {split}-17")
+    if split not in SPLITS or not number.isdecimal() or str(int(number)) != number:
+        raise InputError(f"no drawn scenario is {name!r}: expected draws-17, or another of {', '.join(SPLITS)}")
     found = draw(name, (zlib.crc32(split.encode()), int(number)), SPLITS[split])
     kept = frozen().get(split, [])
     if int(number) < len(kept) and hash_of(found) != kept[int(number)].hash:
