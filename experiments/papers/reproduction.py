@@ -44,6 +44,8 @@ class Reproduction(JudgedResult):
     """How to read the page's tables."""
     marks: ClassVar[Sequence[Mark]] = ()
     """What each criterion is worth; of each there is exactly one."""
+    shows: ClassVar[int] = 1
+    """How many of its tables the page shows."""
     packed: ClassVar[Sequence[str]] = ()
     """Attachments that are long, and stored gzipped."""
 
@@ -136,14 +138,13 @@ class Reproduction(JudgedResult):
         cells = [{"cell": as_row(cell), "figures": as_row(found)} for cell, found in self.runs.items()]
         return {"checks": [as_row(check) for check in self.checks()], "runs": cells}
 
-    def lead(self) -> Table:
-        """The table that the page shows: the first one."""
-        first = self._filled()[0]
-        return replace(first, note=PICTURE.sub("", first.note).strip())
+    def leads(self) -> list[Table]:
+        """The tables that the page shows: the first ones."""
+        return [replace(table, note=PICTURE.sub("", table.note).strip()) for table in self._filled()[: self.shows]]
 
     def below(self) -> list[Table]:
         """All others, which are long, or say more than most want to know."""
-        return self._filled()[1:]
+        return self._filled()[self.shows :]
 
     def marked(self) -> Table:
         """What counts, what does not, and why; no rows where nothing is published."""

@@ -10,8 +10,9 @@ import pytest
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.language_models import MODELS, DenseModel, Matrix, model_of
+from gpusched_env.experiments.papers import peers
 from gpusched_env.experiments.papers.time_per_token import Paper
-from gpusched_env.experiments.papers.time_per_token.serving import Engine, Requests, time_per_token_us
+from gpusched_env.experiments.papers.time_per_token.serving import Engine, Request, served, time_per_token_us
 from gpusched_env.experiments.papers.time_per_token.silicon import Served, Times, read_rows
 from gpusched_env.experiments.papers.time_per_token.steps import (
     Chunk,
@@ -81,25 +82,46 @@ def by_tokens(step: Step) -> float:
     return sum(chunk.tokens for chunk in step.chunks) + (10.0 if step.running else 0.0)
 
 
+def engine(*, mixed: bool = True, reserves: bool = True, step_tokens: int = 64, cache_tokens: int = 1000) -> Engine:
+    return Engine(mixed, reserves, step_tokens, cache_tokens, most=8)
+
+
 def test_a_client_alone_never_waits_for_a_prompt() -> None:
-    assert time_per_token_us(Requests(1, 100, 5), Engine(True, 64, 105), by_tokens) == 10.0
+    assert time_per_token_us(1, 100, 5, engine(cache_tokens=105), by_tokens) == 10.0
 
 
 @pytest.mark.parametrize("mixed", [True, False])
 def test_clients_whose_prompts_fit_into_a_step_go_together(mixed: bool) -> None:
-    assert time_per_token_us(Requests(2, 32, 5), Engine(mixed, 64, 1000), by_tokens) == 10.0
+    assert time_per_token_us(2, 32, 5, engine(mixed=mixed), by_tokens) == 10.0
 
 
 def test_a_token_waits_for_the_prompts_of_others() -> None:
     # Separate, both prompts come first, and both answers end together: one client waits for the other's prompt, 100,
     # the other for none. Mixed, one is a step behind: its prompt comes with the other's token, and delays four.
-    requests = Requests(2, 100, 5)
-    assert time_per_token_us(requests, Engine(False, 100, 1000), by_tokens) == ((100.0 + 40.0) / 4 + 40.0 / 4) / 2
-    assert time_per_token_us(requests, Engine(True, 101, 1000), by_tokens) == (100.0 + 40.0) / 4
+    apart = time_per_token_us(2, 100, 5, engine(mixed=False, step_tokens=100), by_tokens)
+    assert apart == ((100.0 + 40.0) / 4 + 40.0 / 4) / 2
+    assert time_per_token_us(2, 100, 5, engine(step_tokens=101), by_tokens) == (100.0 + 40.0) / 4
 
 
 def test_a_cache_for_one_request_serves_one_client_at_a_time() -> None:
-    assert time_per_token_us(Requests(8, 100, 5), Engine(True, 1000, 209), by_tokens) == 10.0
+    assert time_per_token_us(8, 100, 5, engine(step_tokens=1000, cache_tokens=209), by_tokens) == 10.0
+
+
+def test_a_full_cache_takes_the_place_of_the_newest_request() -> None:
+    # Both fit with two tokens each. The second then gives its 12 places back; its prompt and its two tokens are read
+    # anew, which takes 12 and makes its third, when the first one has its fourth and last one.
+    two = [Request(0.0, 10, 4), Request(0.0, 10, 4)]
+    first, second = served(two, engine(reserves=False, cache_tokens=22), by_tokens)
+    assert first == (two[0], 20.0, 20.0 + 3 * 10.0)
+    assert second == (two[1], 20.0, first.last_us + 12.0 + 10.0)
+    reserved = served(two, engine(cache_tokens=22), by_tokens)
+    assert [one.last_us for one in reserved] == [10.0 + 30.0, 40.0 + 40.0]
+
+
+def test_an_engine_waits_for_arrivals() -> None:
+    (late,) = served([Request(500.0, 10, 1)], engine(), by_tokens)
+    assert late == (Request(500.0, 10, 1), 510.0, 510.0)
+    assert late.token_us == 0.0
 
 
 def test_a_model_that_does_not_fit_is_refused() -> None:
@@ -126,3 +148,25 @@ def test_rows_that_are_faster_than_the_roofline_are_counted_and_named() -> None:
 
 def test_matrices_of_a_layer() -> None:
     assert DenseModel(1, 2, 1, 1, 2, 3, 5).products == (Matrix(6, 2), Matrix(2, 2), Matrix(6, 2), Matrix(2, 3))
+
+
+def test_the_log_of_an_engine_is_read_with_its_means() -> None:
+    answered = peers.logged(peers.FOLDER / "vllm_rtx-4090.csv")
+    assert len(answered) == 300
+    # LLMServingSim's summary of the same run, without what lay between the clocks of client and engine.
+    means = peers.Means.of(answered)
+    assert means.token_ms == pytest.approx(32.4, abs=0.1)
+    assert means.latency_ms == pytest.approx(86_578.3, rel=0.002)
+
+
+def test_the_page_of_peers_names_all_of_them() -> None:
+    board = peers.Replayed("rtx-4090", 256)
+    paper = peers.Paper(
+        {
+            board: peers.Outcome(*[peers.Means(1.0, 2.0, 3.0)] * 3),
+            **{cell: Times(1.0, 1.0, 1.0) for cell in Paper.cells()[:1]},
+        }
+    )
+    assert [check.holds for check in paper.checks()] == [True] * 3
+    page = paper.markdown()
+    assert all(name in page for name in ("Vidur", "LLMServingSim", "NeuSight", "Accel-Sim", "spark-sched-sim"))

@@ -1,19 +1,22 @@
-"""A serving engine whose clients each send a request when their last is answered: iteration-level scheduling (Yu et
-al., Orca, OSDI 2022).
+"""A serving engine, step by step: iteration-level scheduling (Yu et al., Orca, OSDI 2022).
 
 * *Mixed* engines (vLLM and TensorRT-LLM, by their documentation) process a token of each request that runs and chunks
   of prompts in one step, up to a budget of tokens.
 * *Separate* ones (SGLang, by its documentation) process prompts first, up to the budget, and then tokens.
 
-A request is admitted when the cache has room for its prompt and its whole answer, so that none is preempted.
+Requests are admitted in their order, when the cache has room for the prompt. An engine that *reserves* (TensorRT-LLM)
+wants room for the whole answer, too. In others the newest request gives its places back where the cache is full: it
+waits in front of all others, and what it had is processed anew, as in :mod:`gpusched_env.workload.host.batching`.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from gpusched_env.experiments.papers.time_per_token.steps import Chunk, Step
 
@@ -21,13 +24,25 @@ WAVES: Final = 5
 """How many requests each client sends, on average; the first wave, which all begin together, does not count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """Equal requests of a number of clients; lengths in tokens."""
+class Request(NamedTuple):
+    """A request; lengths in tokens."""
 
-    clients: int
+    arrival_us: float
     prompt: int
     answer: int
+
+
+class Answered(NamedTuple):
+    """A request that has all its tokens."""
+
+    request: Request
+    first_us: float
+    last_us: float
+
+    @property
+    def token_us(self) -> float:
+        """Time from the first token to the last, over the tokens between; 0 of a single token."""
+        return (self.last_us - self.first_us) / max(1, self.request.answer - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,63 +50,127 @@ class Engine:
     """How an engine makes steps."""
 
     mixed: bool
+    reserves: bool
     step_tokens: int
     """Tokens that a step processes at most."""
     cache_tokens: int
     """Capacity of the cache of keys and values."""
+    most: int
+    """Requests that run at a time, at most."""
 
 
 @dataclass(slots=True)
-class _Group:
-    """Requests whose prompts ended with the same step: they get all their tokens together."""
+class _Served:
+    """A request that waits or runs."""
 
-    requests: int
-    began_us: float
-    """When their first tokens were there."""
-    left: int
-    """Tokens that are still to come."""
+    request: Request
+    cached: int = 0
+    """Tokens in the cache."""
+    made: int = 0
+    """Tokens of its answer."""
+    first_us: float = math.nan
+
+    @property
+    def to_read(self) -> int:
+        """Tokens that are to be processed before its next one is made."""
+        return self.request.prompt + self.made
 
 
-def time_per_token_us(requests: Requests, engine: Engine, step_us: Callable[[Step], float]) -> float:
-    """Mean time from a request's first token to its last, over the tokens between, in the steady state.
+def served(
+    requests: Iterable[Request],
+    engine: Engine,
+    step_us: Callable[[Step], float],
+    following: Callable[[float], Request | None] = lambda now_us: None,
+) -> Iterator[Answered]:
+    """Requests as they are answered.
 
     Args:
-        requests: answers have two tokens or more.
-        engine: its cache holds one request at least.
+        requests: in order of their arrival, each of which the cache holds alone.
+        engine: serves them.
+        step_us: duration of a step.
+        following: the request that comes when one is answered, by the time.
+    """
+    coming, waiting, running = deque(requests), deque[_Served](), list[_Served]()
+    now_us = 0.0
+    while coming or waiting or running:
+        if not waiting and not running:
+            now_us = max(now_us, coming[0].arrival_us)
+        while coming and coming[0].arrival_us <= now_us:
+            waiting.append(_Served(coming.popleft()))
+        chunks, read = _chunks(waiting, running, engine)
+        decoding = running if engine.mixed or not chunks else []
+        now_us += step_us(
+            Step(tuple(chunks), len(read), len(decoding), sum(each.cached for each in decoding) + len(decoding))
+        )
+        for each in decoding:
+            each.cached += 1
+        for each in (*decoding, *read):
+            each.made += 1
+            if each.made == 1:
+                each.first_us = now_us
+        running = [*running, *read]
+        for each in running:
+            if each.made == each.request.answer:
+                yield Answered(each.request, each.first_us, now_us)
+                if (another := following(now_us)) is not None:
+                    coming.append(another)
+        running = [each for each in running if each.made < each.request.answer]
+        _give_back(waiting, running, engine)
+
+
+def _chunks(waiting: deque[_Served], running: list[_Served], engine: Engine) -> tuple[list[Chunk], list[_Served]]:
+    """Chunks of prompts for the next step, and the requests that are read to their end with it: they wait no more."""
+    chunks, read = list[Chunk](), list[_Served]()
+    budget = engine.step_tokens - (len(running) if engine.mixed else 0)
+    kept = sum(_kept(each, engine) for each in running)
+    while waiting and budget > 0 and len(running) + len(read) < engine.most:
+        first = waiting[0]
+        kept += _kept(first, engine)
+        if kept > engine.cache_tokens:
+            break
+        tokens = min(budget, first.to_read - first.cached)
+        chunks.append(Chunk(tokens, first.cached))
+        first.cached += tokens
+        budget -= tokens
+        if first.cached == first.to_read:
+            read.append(waiting.popleft())
+    return chunks, read
+
+
+def _kept(each: _Served, engine: Engine) -> int:
+    """Places of the cache that a request has or, admitted, would take."""
+    whole = each.request.prompt + each.request.answer
+    return whole if engine.reserves else max(each.cached, each.to_read) + 1
+
+
+def _give_back(waiting: deque[_Served], running: list[_Served], engine: Engine) -> None:
+    """The newest requests give their places back until the others have room for their next tokens."""
+    if not running:
+        return
+    needed = sum(each.cached + 1 for each in running)
+    partly = waiting[0] if waiting and waiting[0].cached else None
+    if partly is not None and needed + partly.cached > engine.cache_tokens:
+        partly.cached = 0
+    while needed > engine.cache_tokens:
+        newest = running.pop()
+        needed -= newest.cached + 1
+        newest.cached = 0
+        waiting.appendleft(newest)
+
+
+def time_per_token_us(
+    clients: int, prompt: int, answer: int, engine: Engine, step_us: Callable[[Step], float]
+) -> float:
+    """Mean time per token in the steady state, where each client sends its next request when its last is answered.
+
+    Args:
+        clients: all of whose requests have equal lengths.
+        prompt: tokens.
+        answer: tokens, two or more.
+        engine: its cache holds a request.
         step_us: duration of a step.
     """
-    whole = requests.prompt + requests.answer
-    at_most = min(requests.clients, engine.cache_tokens // whole)
-    groups: deque[_Group] = deque()
-    now_us, running, cached, partly, ended = 0.0, 0, 0, 0, 0
-    waves: list[float] = []
-    while ended < WAVES * requests.clients:
-        # Whoever may be admitted is: clients that wait are as many as those that do not run.
-        chunks, budget, finish = [], engine.step_tokens - (running if engine.mixed else 0), 0
-        room = at_most - running
-        while budget > 0 and room > 0:
-            tokens = min(budget, requests.prompt - partly)
-            chunks.append(Chunk(tokens, partly))
-            budget -= tokens
-            partly += tokens
-            if partly == requests.prompt:
-                partly, finish, room = 0, finish + 1, room - 1
-        decoding = running if engine.mixed or not chunks else 0
-        now_us += step_us(Step(tuple(chunks), finish, decoding, cached + decoding if decoding else 0))
-        if decoding:
-            cached += decoding
-            for group in groups:
-                group.left -= 1
-            while groups and not groups[0].left:
-                gone = groups.popleft()
-                took_us = (now_us - gone.began_us) / (requests.answer - 1)
-                if ended >= requests.clients:
-                    waves += [took_us] * gone.requests
-                ended += gone.requests
-                running -= gone.requests
-                cached -= gone.requests * (whole - 1)
-        if finish:
-            groups.append(_Group(finish, now_us, requests.answer - 1))
-            running += finish
-            cached += finish * requests.prompt
-    return sum(waves) / len(waves)
+    requests = [Request(0.0, prompt, answer)] * clients
+    all_answered = served(requests, engine, step_us, lambda now_us: Request(now_us, prompt, answer))
+    steady = itertools.islice(all_answered, clients, WAVES * clients)
+    return sum(found.token_us for found in steady) / ((WAVES - 1) * clients)

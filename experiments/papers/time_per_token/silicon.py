@@ -2,12 +2,11 @@
 
 What a row does not say is taken from the engines' documentation: a step has 8,192 tokens at most; nine tenths of the
 memory that the weights leave hold the cache; its elements have the precision of the model, except under TensorRT-LLM,
-which takes eight bits from its checkpoints of eight bits.
+which takes eight bits from its checkpoints of eight bits, and reserves room for whole answers.
 """
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -18,9 +17,8 @@ from msgspec import Meta
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.language_models import DenseModel, model_of
-from gpusched_env.experiments.papers.time_per_token.serving import Engine, Requests, time_per_token_us
-from gpusched_env.experiments.papers.time_per_token.steps import HALF_BYTES, OPERATIONS, Formats, Layers, Step
-from gpusched_env.hardware.specs import load_gpu
+from gpusched_env.experiments.papers.time_per_token.serving import Engine, time_per_token_us
+from gpusched_env.experiments.papers.time_per_token.steps import HALF_BYTES, Formats, Layers, Step
 from gpusched_env.reading import read_bytes, table_rows
 
 SILICON: Final = Path(str(resources.files("gpusched_env.data"))) / "measurements" / "engine" / "silicon.csv"
@@ -28,9 +26,7 @@ STEP_TOKENS: Final = 8192
 CACHE_SHARE: Final = 0.9
 SEPARATE: Final = "sglang"
 """The engine that processes prompts in steps of their own."""
-EIGHT_BITS_CACHED: Final = "trtllm"
-PEAK_TFLOPS: Final = {HALF_BYTES: 989.4, 1: 1978.9}
-"""Dense tensor arithmetic of an H100 SXM and an H200 by bytes of a factor, as their data sheets have it."""
+TENSORRT: Final = "trtllm"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +65,7 @@ class Times(NamedTuple):
 
     predicted_ms: float
     roofline_ms: float
-    """By the data sheets' peaks, with the same engine: the longer of arithmetic and bytes, step by step."""
+    """With the same engine, by :meth:`~gpusched_env.experiments.papers.time_per_token.steps.Layers.roofline_us`."""
     alone_ms: float
     """Without the steps' share of prompts: all clients' tokens, in the middle of their answers."""
 
@@ -96,12 +92,7 @@ class Served:
     def formats(self) -> Formats:
         """Bytes of an element."""
         weights = 1 if self.row.format.startswith("fp8") else HALF_BYTES
-        return Formats(weights, weights if self.row.engine == EIGHT_BITS_CACHED else HALF_BYTES)
-
-    @property
-    def token_bytes(self) -> int:
-        """Bytes of a token in the cache."""
-        return self.model.layers * self.model.cache_elements * self.formats.cache
+        return Formats(weights, weights if self.row.engine == TENSORRT else HALF_BYTES)
 
     @property
     def engine(self) -> Engine:
@@ -110,31 +101,18 @@ class Served:
         Raises:
             InputError: the GPU does not hold the weights.
         """
-        free = load_gpu(self.gpu).memory_bytes - self.model.weight_bytes(self.formats.weights)
-        tokens = int(CACHE_SHARE * free / self.token_bytes)
+        tokens = Layers(self.model, self.gpu, self.formats).cache_tokens(CACHE_SHARE)
         if tokens < self.row.prompt + self.row.answer:
             raise InputError(f"{self.row.model_path} on {self.gpu}: beside the weights no request fits into the memory")
-        return Engine(self.row.engine != SEPARATE, STEP_TOKENS, tokens)
+        engine = self.row.engine
+        return Engine(engine != SEPARATE, engine == TENSORRT, STEP_TOKENS, tokens, self.row.clients)
 
     def run(self, device: str) -> Times:
         row, layers = self.row, Layers(self.model, self.gpu, self.formats)
-        requests = Requests(row.clients, row.prompt, row.answer)
+        work = row.clients, row.prompt, row.answer, self.engine
         middle = Step(running=row.clients, cached=row.clients * (row.prompt + row.answer // 2))
         return Times(
-            time_per_token_us(requests, self.engine, layers.step_us) * 1e-3,
-            time_per_token_us(requests, self.engine, functools.partial(roofline_us, self)) * 1e-3,
+            time_per_token_us(*work, layers.step_us) * 1e-3,
+            time_per_token_us(*work, layers.roofline_us) * 1e-3,
             layers.step_us(middle) * 1e-3,
         )
-
-
-def roofline_us(served: Served, step: Step) -> float:
-    """The longer of a step's arithmetic at the data sheet's rate, and its bytes at the data sheet's bandwidth."""
-    model, formats = served.model, served.formats
-    tokens = step.running + sum(chunk.tokens for chunk in step.chunks)
-    answers = (step.running + step.ended) * model.answers.outputs * model.answers.inputs
-    scores = step.cached + sum(chunk.scores for chunk in step.chunks)
-    half = 2 * answers + OPERATIONS * model.layers * model.heads * model.head * scores
-    layers = 2 * tokens * model.layer_weights
-    arithmetic_us = 1e-6 * (layers / PEAK_TFLOPS[formats.weights] + half / PEAK_TFLOPS[HALF_BYTES])
-    read = formats.weights * model.layer_weights + HALF_BYTES * model.answers.outputs * model.answers.inputs
-    return max(arithmetic_us, (read + step.cached * served.token_bytes) / load_gpu(served.gpu).dram_bytes_per_us)

@@ -172,6 +172,29 @@ class Layers:
             self.model.layers * self._attention_us(step) + self._answers_us(step.running + step.ended)
         )
 
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of a token in the cache."""
+        return self.model.layers * self.model.cache_elements * self.formats.cache
+
+    def cache_tokens(self, share: float) -> int:
+        """Tokens of a cache that takes a share of the memory beside the weights; below 0: these do not fit."""
+        free = load_gpu(self.gpu).memory_bytes - self.model.weight_bytes(self.formats.weights)
+        return int(share * free / self.token_bytes)
+
+    def roofline_us(self, step: Step) -> float:
+        """A control: the longer of a step's arithmetic and its bytes, at the peaks of the GPU's specification."""
+        model, spec, words = self.model, load_gpu(self.gpu), self.model.answers
+        assert spec.matrix_rates is not None
+        per_us = spec.matrix_rates.half * spec.sms * spec.clock_mhz
+        tokens = step.running + sum(chunk.tokens for chunk in step.chunks)
+        scores = step.cached + sum(chunk.scores for chunk in step.chunks)
+        operations: float = tokens * model.layer_weights * self.formats.weights
+        operations += 2 * (step.running + step.ended) * words.outputs * words.inputs
+        operations += OPERATIONS * model.layers * model.heads * model.head * scores
+        read = self.formats.weights * model.layer_weights + HALF_BYTES * words.outputs * words.inputs
+        return max(operations / per_us, (read + step.cached * self.token_bytes) / spec.dram_bytes_per_us)
+
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - a handful of models
     def _rows_us(self, rows: int) -> float:
         """What all layers take for so many tokens, attention aside."""
