@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.play import play
@@ -66,6 +67,24 @@ def test_rows_are_tenants_and_the_rest_is_zero(env: DrawnEnv) -> None:
     assert observation["tenants"].shape[0] == SLOTS
     assert observation["tenants"][:, 0].tolist() == [1.0] * tenants + [0.0] * (SLOTS - tenants)
     assert not observation["tenants"][tenants:].any()
+
+
+def test_learners_can_use_it() -> None:
+    check_env(gymnasium.make("gpusched/Drawn-v0", split="tier-1", interval_us=20_000.0).unwrapped)
+    several = gymnasium.make_vec("gpusched/Drawn-v0", num_envs=2, split="tier-1")
+    observations, _ = several.reset(seed=4)
+    assert observations["tenants"].shape[:2] == (2, SLOTS)
+    _, rewards, *_ = several.step(np.array([0, 1]))
+    assert (rewards < 0.0).any()
+
+
+@pytest.mark.parametrize("mode", ["rgb_array", "ansi"])
+def test_pictures_and_words(mode: str) -> None:
+    made = gymnasium.make("gpusched/Drawn-v0", split=NAME, render_mode=mode)
+    made.reset(seed=0)
+    made.step(RULES.index("edf"))
+    shown = made.render()
+    assert "edf" in shown if mode == "ansi" else np.asarray(shown).shape == (240, 480, 3)
 
 
 def test_what_cannot_be_is_refused(env: DrawnEnv) -> None:

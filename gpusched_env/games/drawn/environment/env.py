@@ -243,7 +243,7 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
         rules[:, RuleFeature.USED] = run.used / (run.used + 4.0)
         cost = np.maximum(run.means, 0.0) / SCALE
         rules[:, RuleFeature.COST] = cost / (1.0 + cost)
-        return {**self._encoder.encode(view), "rules": rules, "offer": run.offer}
+        return {**self._encoder.encode(view), "rules": rules, "offer": run.offer.copy()}
 
     def _info(self) -> dict[str, Any]:
         run = self._current()

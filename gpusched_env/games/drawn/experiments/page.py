@@ -19,7 +19,10 @@ from gpusched_env.experiments.ranking.result import Ranking
 from gpusched_env.games.drawn.experiments.costs import Floats, SplitCosts, split_costs
 from gpusched_env.games.drawn.experiments.opponents import PLAIN
 from gpusched_env.games.drawn.experiments.selector import Selector, features_of, fitted
-from gpusched_env.games.drawn.problems.splits import TRAIN, WHAT
+from gpusched_env.games.drawn.problems.distribution import FEW, FULL, HOST_SHARES, HOSTS, OFFERED
+from gpusched_env.games.drawn.problems.gpus import LEAST, MOST
+from gpusched_env.games.drawn.problems.networks import ENGINE
+from gpusched_env.games.drawn.problems.splits import SPLITS, TIERS, TRAIN, WHAT
 
 SHOWN: Final = 15
 """Schedulers in the table of a split, the best first, and the plain GPU."""
@@ -98,12 +101,46 @@ def drawn_pages(rankings: Sequence[Ranking], docs: Path) -> dict[str, bytes | st
     text = page(
         "drawn.md.j2",
         headlines=[one.headline for one in found],
+        drawn=_drawn(),
         gaps=_gaps(found),
         splits=[(one.costs.split, WHAT[one.costs.split], _schedulers(one.costs)) for one in found],
         picture=picture,
         commands=[ranking.command for ranking in rankings],
     )
     return {docs.name: text, picture: _profile(found[-1].costs if len(found) == 1 else _judged(found).costs)}
+
+
+def _drawn() -> list[tuple[str, str]]:
+    """What the split to train on is drawn from, and in what each other one departs."""
+    of = SPLITS[TRAIN]
+    lowest, highest = of.loads[0]
+    rows = [
+        ("GPUs", f"{', '.join(of.gpus)}; half of them varied: {LEAST:g} to {MOST:g} times clock, bandwidth and L2"),
+        (
+            "tenants",
+            f"{of.tenants[0]} to {FEW}, those without an objective among them; services have one or two priorities",
+        ),
+        ("networks of services", ", ".join(of.networks.services)),
+        ("networks without an objective", ", ".join(of.networks.best_effort)),
+        ("engines", f"`{ENGINE}`, in a fifth of the scenarios"),
+        ("arrivals", ", ".join(of.arrivals)),
+        ("load", f"{lowest:g} to {highest:g} of the time that all requests take alone"),
+        ("profiles", ", ".join(of.knowledge)),
+        ("commands", ", ".join(f"{name} in {share:.0%}" for name, share in OFFERED.items())),
+        ("hosts", ", ".join(f"{name} {share:.0%}" for name, share in zip(HOSTS, HOST_SHARES, strict=True))),
+    ]
+    unseen = {
+        "networks": ", ".join((*SPLITS["networks"].networks.services, *SPLITS["networks"].networks.best_effort)),
+        "gpu": ", ".join(SPLITS["gpu"].gpus),
+        "loads": "; ".join(f"{low:g} to {high:g}" for low, high in SPLITS["loads"].loads)
+        + f"; {', '.join(SPLITS['loads'].arrivals)}",
+        "combinations": f"more than {FEW} tenants; engine beside best effort; forgotten profiles, load above {FULL:g}",
+        **{
+            tier: f"tenants up to {of.tenants[1]}, {', '.join(of.arrivals)}, {', '.join(of.knowledge)}"
+            for tier, of in TIERS.items()
+        },
+    }
+    return [*rows, *((f"split `{split}` instead", found) for split, found in unseen.items())]
 
 
 def _judged(found: Sequence[Standing]) -> Standing:
