@@ -12,6 +12,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.games.drawn.experiments.costs import SplitCosts, split_costs
 from gpusched_env.games.drawn.experiments.halving import RUNGS, Halving, candidates
+from gpusched_env.games.drawn.experiments.page import drawn_pages
 from gpusched_env.games.drawn.experiments.selector import Selector, features_of
 from gpusched_env.games.drawn.problems.splits import TRAIN, frozen, names_of
 from tests.refusals import refused
@@ -33,6 +34,13 @@ def test_a_split_is_ranked_and_gone_on_with(tmp_path: Path) -> None:
     assert (costs.split, costs.scenarios, costs.logs.shape) == ("tier-1", ["tier-1-0", "tier-1-1"], (2, 2, 2))
     floor = frozen()["tier-1"][0].floor
     assert costs.logs[0, 0, 1] == math.log(max(floor, more.costs("Drawn", "compiled")["edf"][0, 0]))
+    page = drawn_pages([more], tmp_path / "drawn.md")
+    text = str(page["drawn.md"])
+    assert "| tier-1 | two tenants, right profiles | 2 x 2 | edf |" in text
+    assert "| edf | 1.000 [1.000, 1.000] |" in text, "it is the best on both scenarios, with each seed"
+    assert set(page) == {"drawn.md", "drawn.svg"}
+    with refused(InputError, "same split"):
+        drawn_pages([more, more], tmp_path / "drawn.md")
 
 
 @pytest.mark.parametrize(
