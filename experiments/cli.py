@@ -65,6 +65,7 @@ LAST: Final = (
     ("scenarios", LISTS, listings.list_scenarios),
     ("schedulers", LISTS, listings.list_schedulers),
     ("gpus", LISTS, listings.list_gpus),
+    ("mig-slice", USE, listings.mig_slice),
     ("workloads", LISTS, listings.list_workloads),
     ("reproduce", CHECK, reproduce.reproduce),
     ("record", CHECK, recordings.record),

@@ -1,11 +1,14 @@
-"""``gpusched scenarios``, ``schedulers``, ``gpus``, ``workloads``: what there is, one line each."""
+"""``gpusched scenarios``, ``schedulers``, ``gpus``, ``workloads``: what there is, a line each; and slices of a GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from gpusched_env.experiments.lib.options import Overwrite
 
 if TYPE_CHECKING:
     from gpusched_env.experiments.games.game import Game
@@ -83,6 +86,38 @@ def list_gpus() -> None:
         return load_gpu(name).summary + (f" (too few stream priorities for {', '.join(without)})" if without else "")
 
     _print((name, about(name)) for name in gpu_names())
+
+
+def mig_slice(
+    gpu: Annotated[str, typer.Argument(metavar="GPU", help="A shipped GPU (gpusched gpus).")],
+    profile: Annotated[
+        str | None, typer.Argument(metavar="PROFILE", help="Such as 3g.40gb. Default: list them.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Specification. Default: GPU-PROFILE.yaml here.")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a slice of a GPU (MIG) as a specification, which goes wherever a GPU does.
+
+    Programs in two slices do not disturb each other: they are two scenarios, a slice each (gpusched compare Toy --gpu
+    h100-sxm-3g.40gb.yaml).
+    """
+    import msgspec
+
+    from gpusched_env.experiments.lib.files import refuse_existing, write_file
+    from gpusched_env.hardware.mig import mig_slice, slices_of
+    from gpusched_env.hardware.specs import load_gpu
+
+    whole = load_gpu(gpu)
+    if profile is None:
+        _print((name, f"{of.sms} SMs, {of.memory}/8 of the memory") for name, of in slices_of(whole).items())
+        return
+    spec = mig_slice(whole, profile)
+    path = out or Path(f"{spec.name}.yaml")
+    refuse_existing(path, "--out", overwrite=overwrite)
+    write_file(path, msgspec.yaml.encode(spec), "--out")
+    typer.echo(f"{path}: {spec.summary}")
 
 
 def _lacking() -> list[tuple[str, str]]:
