@@ -26,7 +26,7 @@ from gpusched_env.experiments.papers.time_per_token.steps import (
 from gpusched_env.hardware.specs import load_gpu
 from tests.refusals import refused
 
-LLAMA = Layers(MODELS["llama-3.1-8b"], "h100-sxm", Formats(2, 2))
+LLAMA = Layers(MODELS["llama-3.1-8b"], load_gpu("h100-sxm"), Formats(2, 2))
 
 
 @pytest.mark.parametrize(("name", "billions"), [("llama-3.1-8b", 8.03), ("llama-3.1-70b", 70.55), ("qwen3-32b", 32.76)])
@@ -66,7 +66,8 @@ def test_kernels_that_convert_and_norm_are_parts_of_a_layer() -> None:
     step, plain = Step(running=1, cached=100), MODELS["qwen3-32b"]
     small_us = recorded().costs.small_us + load_gpu("h100-sxm").timing.graph_gap_us
     normed, bare = (
-        Layers(model, "h100-sxm", Formats(2, 2)).step_us(step) for model in (plain, replace(plain, head_norms=False))
+        Layers(model, load_gpu("h100-sxm"), Formats(2, 2)).step_us(step)
+        for model in (plain, replace(plain, head_norms=False))
     )
     assert normed - bare == pytest.approx(64 * 2 * small_us, rel=0.01)
 
@@ -126,7 +127,7 @@ def test_an_engine_waits_for_arrivals() -> None:
 
 def test_a_model_that_does_not_fit_is_refused() -> None:
     row = next(row for row in read_rows() if model_of(row.model_path) and "70B" in row.model_path)
-    with refused(InputError, "70B on h100-sxm: beside the weights no request fits"):
+    with refused(InputError, "70B on h100_sxm: beside the weights no request fits"):
         _ = Served(msgspec.structs.replace(row, system="h100_sxm", format="")).engine
 
 
@@ -169,4 +170,5 @@ def test_the_page_of_peers_names_all_of_them() -> None:
     )
     assert [check.holds for check in paper.checks()] == [True] * 3
     page = paper.markdown()
+    assert peers.OnSms(32).run("") > 1.05 * peers.OnSms(132).run("")
     assert all(name in page for name in ("Vidur", "LLMServingSim", "NeuSight", "Accel-Sim", "spark-sched-sim"))

@@ -104,7 +104,7 @@ class Paper(Reproduction):
         for served, times in self.of(Served).items():
             row = served.row
             errors = tuple(getattr(times, name) / row.token_ms - 1.0 for name in Times._fields)
-            groups[row.engine, row.model_path, served.gpu, row.format or "bf16"].append(errors)
+            groups[row.engine, row.model_path, row.system, row.format or "bf16"].append(errors)
         rows = []
         for (engine, model, gpu, layers), found in groups.items():
             own, roofline, alone = zip(*found, strict=True)

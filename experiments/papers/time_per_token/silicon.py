@@ -19,6 +19,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.language_models import DenseModel, model_of
 from gpusched_env.experiments.papers.time_per_token.serving import Engine, time_per_token_us
 from gpusched_env.experiments.papers.time_per_token.steps import HALF_BYTES, Formats, Layers, Step
+from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import read_bytes, table_rows
 
 SILICON: Final = Path(str(resources.files("gpusched_env.data"))) / "measurements" / "engine" / "silicon.csv"
@@ -84,9 +85,9 @@ class Served:
         return model
 
     @property
-    def gpu(self) -> str:
-        """The name of the specification of its GPU."""
-        return self.row.system.replace("_", "-")
+    def layers(self) -> Layers:
+        """The model on the row's GPU."""
+        return Layers(self.model, load_gpu(self.row.system.replace("_", "-")), self.formats)
 
     @property
     def formats(self) -> Formats:
@@ -101,14 +102,16 @@ class Served:
         Raises:
             InputError: the GPU does not hold the weights.
         """
-        tokens = Layers(self.model, self.gpu, self.formats).cache_tokens(CACHE_SHARE)
+        tokens = self.layers.cache_tokens(CACHE_SHARE)
         if tokens < self.row.prompt + self.row.answer:
-            raise InputError(f"{self.row.model_path} on {self.gpu}: beside the weights no request fits into the memory")
+            raise InputError(
+                f"{self.row.model_path} on {self.row.system}: beside the weights no request fits into the memory"
+            )
         engine = self.row.engine
         return Engine(engine != SEPARATE, engine == TENSORRT, STEP_TOKENS, tokens, self.row.clients)
 
     def run(self, device: str) -> Times:
-        row, layers = self.row, Layers(self.model, self.gpu, self.formats)
+        row, layers = self.row, self.layers
         work = row.clients, row.prompt, row.answer, self.engine
         middle = Step(running=row.clients, cached=row.clients * (row.prompt + row.answer // 2))
         return Times(

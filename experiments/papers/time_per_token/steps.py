@@ -163,7 +163,7 @@ class Layers:
     """A model on a GPU."""
 
     model: DenseModel
-    gpu: str
+    gpu: GpuSpec
     formats: Formats
 
     def step_us(self, step: Step) -> float:
@@ -179,12 +179,12 @@ class Layers:
 
     def cache_tokens(self, share: float) -> int:
         """Tokens of a cache that takes a share of the memory beside the weights; below 0: these do not fit."""
-        free = load_gpu(self.gpu).memory_bytes - self.model.weight_bytes(self.formats.weights)
+        free = self.gpu.memory_bytes - self.model.weight_bytes(self.formats.weights)
         return int(share * free / self.token_bytes)
 
     def roofline_us(self, step: Step) -> float:
         """A control: the longer of a step's arithmetic and its bytes, at the peaks of the GPU's specification."""
-        model, spec, words = self.model, load_gpu(self.gpu), self.model.answers
+        model, spec, words = self.model, self.gpu, self.model.answers
         assert spec.matrix_rates is not None
         per_us = spec.matrix_rates.half * spec.sms * spec.clock_mhz
         tokens = step.running + sum(chunk.tokens for chunk in step.chunks)
@@ -198,7 +198,7 @@ class Layers:
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - a handful of models
     def _rows_us(self, rows: int) -> float:
         """What all layers take for so many tokens, attention aside."""
-        model, spec, costs = self.model, load_gpu(self.gpu), recorded().costs
+        model, spec, costs = self.model, self.gpu, recorded().costs
         products_us = sum(self.product_us(rows, matrix, self.formats.weights) for matrix in model.products)
         # Norms read and write a token and what is added to it; the gate reads two and writes one.
         heads = (model.heads + 2 * model.shared_heads) * model.head
@@ -219,14 +219,14 @@ class Layers:
 
     def product_us(self, rows: int, matrix: Matrix, element_bytes: int) -> float:
         """Duration of a product with a matrix of weights by the quickest tile."""
-        found, spec = recorded(), load_gpu(self.gpu)
+        found, spec = recorded(), self.gpu
         costs = sustained_costs(spec, element_bytes)
         ways = itertools.product(found.tiles, found.slices)
         return min(matrix_us(costs, divided(rows, matrix, *way), spec.sms) for way in ways)
 
     def _attention_us(self, step: Step) -> float:
         """Attention of one layer, of prompts and of requests that run in kernels of their own."""
-        model, spec, costs = self.model, load_gpu(self.gpu), recorded().costs
+        model, spec, costs = self.model, self.gpu, recorded().costs
         us = 0.0
         if step.running:
             read = step.cached * model.cache_elements * self.formats.cache
@@ -238,7 +238,7 @@ class Layers:
 
     @functools.cached_property
     def _score_us(self) -> float:
-        found, spec = recorded(), load_gpu(self.gpu)
+        found, spec = recorded(), self.gpu
         own = load_gpu(found.gpu)
         # Attention multiplies in sixteen bits, whatever the format of the weights.
         operation_us = sustained_costs(spec, HALF_BYTES).step_us / 2 / spec.sms
