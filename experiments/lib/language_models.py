@@ -65,6 +65,9 @@ class DenseModel:
 MODELS: Final = {
     "llama-3.1-8b": DenseModel(32, 4096, 32, 8, 128, 14336, 128_256),
     "llama-3.1-70b": DenseModel(80, 8192, 64, 8, 128, 28672, 128_256),
+    "llama-3.3-70b": DenseModel(80, 8192, 64, 8, 128, 28672, 128_256),
+    "qwen3-8b": DenseModel(36, 4096, 32, 8, 128, 12288, 151_936, head_norms=True),
+    "qwen3-14b": DenseModel(40, 5120, 40, 8, 128, 17408, 151_936, head_norms=True),
     "qwen3-32b": DenseModel(64, 5120, 64, 8, 128, 25600, 151_936, head_norms=True),
 }
 """By the configurations that are published with the weights (``config.json``)."""

@@ -29,7 +29,10 @@ from tests.refusals import refused
 LLAMA = Layers(MODELS["llama-3.1-8b"], load_gpu("h100-sxm"), Formats(2, 2))
 
 
-@pytest.mark.parametrize(("name", "billions"), [("llama-3.1-8b", 8.03), ("llama-3.1-70b", 70.55), ("qwen3-32b", 32.76)])
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("llama-3.1-8b", 8.03), ("llama-3.1-70b", 70.55), ("qwen3-8b", 8.19), ("qwen3-14b", 14.77), ("qwen3-32b", 32.76)],
+)
 def test_models_have_as_many_weights_as_is_published(name: str, billions: float) -> None:
     assert MODELS[name].weight_bytes(2) / 2e9 == pytest.approx(billions, rel=1e-3)
 

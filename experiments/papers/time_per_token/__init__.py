@@ -33,10 +33,9 @@ import msgspec
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.criteria import Kind, Mark
-from gpusched_env.experiments.lib.language_models import model_of
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, table_of, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.experiments.papers.time_per_token.silicon import SILICON, Served, Times, read_rows
+from gpusched_env.experiments.papers.time_per_token.silicon import SILICON, Served, Times, cells_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +63,7 @@ class Paper(Reproduction):
 
     @staticmethod
     def cells() -> Sequence[Simulation]:
-        return [Served(row) for row in dict.fromkeys(read_rows()) if model_of(row.model_path)]
+        return cells_of(SILICON)
 
     @staticmethod
     def reads() -> Sequence[Path]:

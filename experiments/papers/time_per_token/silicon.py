@@ -119,3 +119,8 @@ class Served:
             time_per_token_us(*work, layers.roofline_us) * 1e-3,
             layers.step_us(middle) * 1e-3,
         )
+
+
+def cells_of(path: Path) -> list[Served]:
+    """The rows of a table that are of dense models, each once."""
+    return [Served(row) for row in dict.fromkeys(read_rows(path)) if model_of(row.model_path)]
