@@ -61,6 +61,15 @@ def test_the_seed_decides_all(env: DrawnEnv) -> None:
     assert env.reset(seed=12)[1]["scenario"] != info["scenario"]
 
 
+def test_a_scenario_may_be_played_several_times_in_a_row() -> None:
+    env = DrawnEnv("tier-1", repeats=2)
+    infos = [env.reset(seed=seed)[1] for seed in (5, None, None, 5)]
+    names, seeds = [info["scenario"] for info in infos], [info["seed"] for info in infos]
+    assert names[0] == names[1] == names[3]
+    assert names[1] != names[2], "the third is drawn anew"
+    assert seeds[0] == seeds[3] != seeds[1]
+
+
 def test_rows_are_tenants_and_the_rest_is_zero(env: DrawnEnv) -> None:
     observation, _ = env.reset(seed=0, options={"scenario": NAME})
     tenants = len(drawn(NAME).scenario.tenants)
@@ -94,6 +103,8 @@ def test_what_cannot_be_is_refused(env: DrawnEnv) -> None:
         DrawnEnv(interval_us=0.0)
     with refused(InputError, "count"):
         DrawnEnv(count=0)
+    with refused(InputError, "repeats"):
+        DrawnEnv(repeats=0)
     with refused(InputError, "variant"):
         env.reset(options={"variant": NAME})
     env.reset(seed=0, options={"scenario": NAME})

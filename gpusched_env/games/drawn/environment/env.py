@@ -16,6 +16,7 @@ from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.envs.single import SIZE, GameEnv, action_number, check_render_mode, columns_picture, reset_option
 from gpusched_env.errors import InputError
 from gpusched_env.games.drawn.environment.rules import RULES, Rules, common_problem
+from gpusched_env.games.drawn.problems.drawing import Drawn
 from gpusched_env.games.drawn.problems.splits import SPLITS, TRAIN, drawn
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.contract import Device
@@ -114,6 +115,8 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
     - `split`: a split of `gpusched_env.games.drawn.problems.splits`, of whose scenarios each episode draws one; or the
       name of a single scenario, `draws-17`.
     - `count`: from how many of its first scenarios; 200 are frozen.
+    - `repeats`: so many episodes in a row are of one scenario, with other arrivals each, unless a seed or a scenario is
+      given to `reset`. To draw one takes about half as long as to play it.
     - `interval_us`: how long a decision stands.
     - `device`: of the simulation.
     - `render_mode`: `rgb_array` or `ansi`.
@@ -136,6 +139,7 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
         split: str = TRAIN,
         *,
         count: int = DRAWS,
+        repeats: int = 1,
         interval_us: float = INTERVAL_US,
         device: str = "compiled",
         render_mode: Literal["rgb_array", "ansi"] | None = None,
@@ -145,9 +149,12 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
             drawn(split)
         if not interval_us > 0.0:
             raise InputError(f"interval_us is {interval_us}, must be above 0")
-        if count < 1:
-            raise InputError(f"count is {count}, must be at least 1")
-        self.split, self.count, self.interval_us = split, count, interval_us
+        for name, number in (("count", count), ("repeats", repeats)):
+            if number < 1:
+                raise InputError(f"{name} is {number}, must be at least 1")
+        self.split, self.count, self.repeats, self.interval_us = split, count, repeats, interval_us
+        self._played: tuple[str, Drawn, Problem, int] | None = None
+        """Name, scenario and problem of the last episode, and how many in a row were of it."""
         self._device, self.render_mode = device, render_mode
         self._encoder = ObservationEncoder(SLOTS, 8)
         self.observation_space: spaces.Space[Any] = spaces.Dict(
@@ -176,11 +183,16 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
         Raises:
             InputError: unknown options, or no such scenario.
         """
+        again = seed is None and not options
         seed = self._draw_seed(seed)
         drawn_name = f"{self.split}-{int(self.np_random.integers(self.count))}" if self.split in SPLITS else self.split
-        name = reset_option(options, "scenario", drawn_name)
-        found = drawn(name)
-        own = found.problem()
+        if again and self._played is not None and self._played[-1] < self.repeats:
+            name, found, own, times = self._played
+        else:
+            name, times = reset_option(options, "scenario", drawn_name), 0
+            found = drawn(name)
+            own = found.problem()
+        self._played = name, found, own, times + 1
         problem, device = common_problem(own), make_device(self._device)
         view = device.reset(problem, seed, record="jobs")
         offer = _offer(own)
