@@ -60,6 +60,7 @@ FIRST: Final = (
     ("sweep", USE, train.sweep_command),
 )
 LAST: Final = (
+    ("import-kernels", USE, importing.import_kernels),
     ("import-steps", USE, importing.import_steps),
     ("import-trace", USE, importing.import_trace),
     ("scenarios", LISTS, listings.list_scenarios),

@@ -1,4 +1,4 @@
-"""``gpusched import-trace`` and ``import-steps``: recordings become workloads."""
+"""``gpusched import-trace``, ``import-steps`` and ``import-kernels``: recordings become workloads."""
 
 from __future__ import annotations
 
@@ -124,3 +124,27 @@ def import_steps(
     workload = merge_steps(name, {trace.name.removesuffix(TRACE_SUFFIX): import_trace(trace) for trace in traces})
     write_file(target, encode_workload(workload), "--out")
     typer.echo(f"{len(workload.variants)} steps, {len(workload.kernels)} kernels: {target}")
+
+
+def import_kernels(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Kernel file of Orion: Name, Profile, SM_usage, Duration in ns.")
+    ],
+    gpu: Annotated[str, typer.Option(help="GPU on which it was made (gpusched gpus, or a .yaml file).")],
+    host_us: Annotated[float, typer.Option(min=0.0, help="Host time of a launch, microseconds.")] = 6.0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Workload file. Default: <name>.workload.json.gz here.")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Turn a list of operators with what bounds them, the SMs that they need and their times into a workload."""
+    from gpusched_env.experiments.lib.files import refuse_existing, write_file
+    from gpusched_env.workload.importers.kernel_files import import_kernel_file
+    from gpusched_env.workload.workload import encode_workload
+
+    workload = import_kernel_file(file, gpu, host_us)
+    target = out or Path(f"{workload.name}.workload.json.gz")
+    refuse_existing(target, "--out", overwrite=overwrite)
+    write_file(target, encode_workload(workload), "--out")
+    launches = len(workload.variants[0].ops) - 1
+    typer.echo(f"{launches} launches, {workload.iteration_us[0] / 1e3:.4g} ms: {target}")

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from gpusched_env.experiments.papers import xsched
-from gpusched_env.experiments.papers.xsched.levels import RETURN_US, SIGNAL_US, TIMING, PreemptionRun
+from gpusched_env.experiments.papers.xsched.levels import RETURN_US, SIGNAL_US, TIMING, Preemption, PreemptionRun
 from gpusched_env.experiments.papers.xsched.network import layers, resnet152
-from gpusched_env.experiments.papers.xsched.runs import BOARDS, Latency, LatencyRun, Throughput, ThroughputRun
+from gpusched_env.experiments.papers.xsched.runs import (
+    ALONE,
+    BOARDS,
+    Latency,
+    LatencyRun,
+    Throughput,
+    ThroughputRun,
+)
 
 
 def test_the_network_has_its_published_layers() -> None:
@@ -22,7 +29,7 @@ def test_the_network_has_its_published_layers() -> None:
 def test_a_request_alone_takes_what_it_was_given(board: str, monkeypatch: pytest.MonkeyPatch) -> None:
     of = BOARDS[board]
     monkeypatch.setitem(BOARDS, board, of._replace(requests=3))
-    found = LatencyRun(board, xsched.ALONE).run("compiled")
+    found = LatencyRun(board, ALONE).run("compiled")
     assert found.p50_us == pytest.approx(of.alone_us, rel=0.005)
 
 
@@ -53,7 +60,7 @@ def test_page_and_data_are_complete() -> None:
     for level in xsched.LEVELS:
         for length, of in published["preemption_us"][str(level)].items():
             for stretch in (1.0, xsched.STRETCH):
-                runs[xsched.run_of(level, length, stretch)] = xsched.Preemption(of["avg"], of["p50"], of["p99"])
+                runs[xsched.run_of(level, length, stretch)] = Preemption(of["avg"], of["p50"], of["p99"])
     paper = xsched.Paper(runs)
     assert paper.holds
     assert "29 of 29" in paper.summary()

@@ -178,6 +178,11 @@ def write_nsight(folder: Path) -> None:
     three_kernels(folder / "net.sqlite").close()
 
 
+def write_kernel_file(folder: Path) -> None:
+    rows = ("Name,Profile,Memory_footprint,SM_usage,Duration", "Conv,1,0,49,26688", "BatchNorm,0,0,32,23328")
+    (folder / "net.csv").write_text("\n".join((*rows, "void add,-1,0,196,2687")))
+
+
 def import_to(folder: Path, *options: object) -> None:
     (source,) = folder.glob("net.*")
     command("import-trace", source, "--out", folder / "made.workload.json.gz", *options)
@@ -364,6 +369,12 @@ ATTACKED: dict[str, Attacked] = {
         write_both, lambda folder: import_to(folder, "--execution-trace", folder / "execution.json")
     ),
     "nsight": Attacked(write_nsight, import_to),
+    "kernel-file": Attacked(
+        write_kernel_file,
+        lambda folder: command(
+            "import-kernels", folder / "net.csv", "--gpu", "v100-sxm", "--out", folder / "made.workload.json.gz"
+        ),
+    ),
     "steps": Attacked(
         write_steps, lambda folder: command("import-steps", folder, "--name", "n", "--out", folder / "made.json.gz")
     ),

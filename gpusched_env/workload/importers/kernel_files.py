@@ -1,9 +1,9 @@
 """Kernel files as Orion reads them: a network's operators with what bounds each, the SMs that it needs, and its time.
 
 F. Strati, X. Ma, A. Klimovic, *Orion* (EuroSys 2024), ``PROFILE.md`` of its artefact. Comma-separated: ``Name``,
-``Profile`` (1: compute, 0: memory, -1: neither), ``Memory_footprint``, ``SM_usage`` (SMs that its blocks fill, more than
-there are where it has several waves), ``Duration`` (ns). Grids are not in it: an SM is taken to hold four blocks of each
-operator.
+``Profile`` (1: compute, 0: memory, -1: neither), ``Memory_footprint``, ``SM_usage`` (SMs that its blocks fill, more
+than there are where it has several waves), ``Duration`` (ns). Grids are not in it: an SM is taken to hold four blocks
+of each operator.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ MOST_SMS: Final = 10**6
 NS_A_US: Final = 1e3
 
 
-def import_kernel_file(
-    path: Path, gpu: str, host_us: float, input_bytes: int = 0, name: str | None = None
-) -> Workload:
+def import_kernel_file(path: Path, gpu: str, host_us: float, input_bytes: int = 0, name: str | None = None) -> Workload:
     """The workload of a kernel file: launches one behind the other, and a synchronisation.
 
     Args:
