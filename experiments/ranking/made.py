@@ -40,7 +40,7 @@ APART: Final = tuple(
     for name in (
         *("baselines.registry", "caching", "closure", "display", "errors", "reading", "sources", "syntax", "versions"),
         *("devices.cuda", "episodes.cautions", "episodes.charts", "episodes.films", "episodes.frames"),
-        *("episodes.scenes", "experiments", "workload.importers"),
+        *("episodes.scenes", "experiments", "scenarios.games", "workload.importers"),
     )
 )
 """Modules, with all below them, that no episode on a simulated device depends on."""
