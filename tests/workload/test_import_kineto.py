@@ -277,7 +277,7 @@ def test_an_absent_file(tmp_path: Path, gpu: GpuSpec) -> None:
         import_trace(tmp_path / "absent.json", gpu)
 
 
-@pytest.mark.parametrize("device", ["NVIDIA H100 PCIe", "NVIDIA GeForce RTX 2080 Ti", ""])
+@pytest.mark.parametrize("device", ["NVIDIA H100 NVL", "NVIDIA GeForce RTX 2080", ""])
 def test_an_unknown_device_asks_for_a_specification(tmp_path: Path, device: str) -> None:
     path = write(tmp_path / "net.json", three_kernels(), device)
     with refused(InputError, "net.json", "gpu=, --gpu", "h100-sxm"):
