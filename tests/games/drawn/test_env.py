@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from gpusched_env.envs.features import TenantFeature
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.games.drawn.environment.env import SLOTS, DrawnEnv, RuleFeature
@@ -24,7 +25,7 @@ def env() -> DrawnEnv:
     return made
 
 
-@pytest.mark.parametrize("rule", ["edf", "clockwork", "gpreempt"])
+@pytest.mark.parametrize("rule", ["edf", "clockwork", "gpreempt", "gpucolo"])
 def test_one_action_all_the_time_is_that_rule(env: DrawnEnv, rule: str) -> None:
     _, info = env.reset(seed=3, options={"scenario": NAME})
     total, over = -info["cost"] / drawn(NAME).at_stake, False
@@ -51,6 +52,16 @@ def test_rules_may_change_at_every_decision(env: DrawnEnv) -> None:
             assert observation["rules"][action, RuleFeature.LAST] == 1.0
             assert np.allclose(observation["rules"][:, RuleFeature.USED], used / (used + 4.0))
         assert info["refused"] == 0
+
+
+def test_who_was_confined_is_free_under_the_next_rule_and_confined_again_later(env: DrawnEnv) -> None:
+    env.reset(seed=0, options={"scenario": NAME})
+    confined, free = RULES.index("gpucolo"), RULES.index("edf")
+    for action, share in ((confined, 0.8), (free, 1.0), (confined, 0.8)):
+        observation, *_ = env.step(action)
+        shares = observation["tenants"][:, TenantFeature.PARTITION_SMS]
+        assert shares.max() == 1.0
+        assert shares[shares > 0.0].min() == pytest.approx(share, abs=0.03)
 
 
 def test_the_seed_decides_all(env: DrawnEnv) -> None:
@@ -108,5 +119,5 @@ def test_what_cannot_be_is_refused(env: DrawnEnv) -> None:
     with refused(InputError, "variant"):
         env.reset(options={"variant": NAME})
     env.reset(seed=0, options={"scenario": NAME})
-    with refused(InputError, "15"):
+    with refused(InputError, str(len(RULES))):
         env.step(len(RULES))
