@@ -28,7 +28,7 @@ from gpusched_env.experiments.lib.files import as_stored
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.ranking.made import Fingerprints, check_together
 from gpusched_env.reading import decoded, read_bytes
-from gpusched_env.scenarios.games import GAMES
+from gpusched_env.scenarios.games import GAMES, KERNELS, rooms_of
 from gpusched_env.scenarios.scenario import scenario_names
 
 SUMMARY = "summary.json"
@@ -149,7 +149,9 @@ def main(
     page_to: Annotated[Path | None, typer.Option("--page", help="Write the page here.")] = None,
 ) -> None:
     """Train every registered environment with defaults."""
-    names = only.split(",") if only else [*scenario_names(), *GAMES]
+    # Drawn scenarios have no training of their own.
+    own = (name for name in GAMES if rooms_of(name).trainer != KERNELS.trainer)
+    names = only.split(",") if only else [*scenario_names(), *own]
     train_all(out, names, limit, jobs)
     found = trained(out, names)
     for one in found:
