@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpusched_env.errors import InputError
+from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.games.drawn.experiments.costs import SplitCosts, split_costs
 from gpusched_env.games.drawn.experiments.halving import RUNGS, Halving, candidates
@@ -49,6 +50,14 @@ def test_a_split_is_ranked_and_gone_on_with(tmp_path: Path) -> None:
 def test_other_settings_are_refused(setting: str, said: str) -> None:
     with refused(InputError, said):
         rank("Drawn", ["edf"], 1, settings=[setting], workers=1)
+
+
+def test_what_it_has_not_is_said() -> None:
+    game = game_of("Drawn")
+    with refused(InputError, "drawn-tune"):
+        game.tuned("Drawn", None, 0, 1)
+    with refused(InputError, "Drawn-v0"):
+        game.configured("Drawn", {}, None)
 
 
 COSTS = SplitCosts(

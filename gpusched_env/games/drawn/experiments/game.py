@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta
 
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
-from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup
+from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField
 from gpusched_env.experiments.games.kernels import PLAY
 from gpusched_env.experiments.games.own import DEVICE, OwnGame
 from gpusched_env.experiments.lib.names import new_device
@@ -101,6 +101,13 @@ class DrawnGame(OwnGame):
 
     def remarks(self, ranking: Ranking) -> dict[str, list[str]]:
         return {NAME: ["Cost: the mean of logarithms over scenarios counts; page *Drawn* has it with intervals."]}
+
+    def tuned(self, scenario: Any, schedulers: Sequence[str] | None, first_seed: int, seeds: int) -> TunedField:
+        """
+        Raises:
+            InputError: a search of its own plays many scenarios a little before it plays few a lot.
+        """
+        raise InputError(f"{NAME} has a search of its own: gpusched drawn-tune")
 
     def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> GameTraining:
         """
