@@ -12,6 +12,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.games.drawn.experiments.costs import SplitCosts, split_costs
+from gpusched_env.games.drawn.experiments.game import OneByOne, run_drawn_cell
 from gpusched_env.games.drawn.experiments.halving import RUNGS, Halving, candidates
 from gpusched_env.games.drawn.experiments.page import drawn_pages
 from gpusched_env.games.drawn.experiments.selector import Selector, features_of
@@ -50,6 +51,12 @@ def test_a_split_is_ranked_and_gone_on_with(tmp_path: Path) -> None:
 def test_other_settings_are_refused(setting: str, said: str) -> None:
     with refused(InputError, said):
         rank("Drawn", ["edf"], 1, settings=[setting], workers=1)
+
+
+def test_an_interrupt_leaves_scenarios_with_all_seeds() -> None:
+    groups = OneByOne("Drawn", ("a", "b"), run_drawn_cell).groups(["edf", "sjf"], [0, 1, 2])
+    assert [(group[0].variant, group[0].seed) for group in groups] == [(v, s) for v in "ab" for s in (0, 1, 2)]
+    assert [cell.scheduler for cell in groups[0]] == ["edf", "sjf"]
 
 
 def test_what_it_has_not_is_said() -> None:

@@ -17,7 +17,7 @@ from msgspec import Meta
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
 from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField
 from gpusched_env.experiments.games.kernels import PLAY
-from gpusched_env.experiments.games.own import DEVICE, OwnGame
+from gpusched_env.experiments.games.own import DEVICE, NamedProblems, OwnGame
 from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.pictures import GameFilm
@@ -68,6 +68,14 @@ def _problem(name: str) -> Problem:
     return drawn(name).problem()
 
 
+class OneByOne(NamedProblems):
+    """Scenario by scenario, so that an interrupt leaves whole ones, with all seeds."""
+
+    def groups(self, schedulers: Sequence[str], seeds: Sequence[int]) -> list[list[RankedEpisode]]:
+        by_seed = super().groups(schedulers, seeds)
+        return [group for place in range(len(self.names)) for group in by_seed[place :: len(self.names)]]
+
+
 class DrawnGame(OwnGame):
     """See :class:`gpusched_env.experiments.games.game.Game`."""
 
@@ -95,7 +103,7 @@ class DrawnGame(OwnGame):
         }
         return RankedField(
             schedulers=field.schedulers,
-            grid=self._grid(names),
+            grid=OneByOne(NAME, names, self.task),
             made=msgspec.structs.replace(field.made, data={NAME: hashes}),
         )
 
