@@ -90,6 +90,7 @@ class Paper(Reproduction):
 
     name = "orion"
     title = "Orion"
+    shows = 3
     marks = MARKS
     legend = (
         "*Figure 7*: requests beside a training; *figure 10*: beside other requests. An order is the ratio of two 99th "
