@@ -11,9 +11,11 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.ranking.run import rank
+from gpusched_env.games.drawn.environment.rules import RULES
 from gpusched_env.games.drawn.experiments.costs import SplitCosts, split_costs
 from gpusched_env.games.drawn.experiments.game import OneByOne, run_drawn_cell
 from gpusched_env.games.drawn.experiments.halving import RUNGS, Halving, candidates
+from gpusched_env.games.drawn.experiments.opponents import PUBLISHED, VARIANTS
 from gpusched_env.games.drawn.experiments.page import drawn_pages
 from gpusched_env.games.drawn.experiments.selector import Selector, features_of
 from gpusched_env.games.drawn.problems.splits import TRAIN, frozen, names_of
@@ -53,6 +55,10 @@ def test_other_settings_are_refused(setting: str, said: str) -> None:
         rank("Drawn", ["edf"], 1, settings=[setting], workers=1)
 
 
+def test_all_rules_of_the_environment_are_ranked() -> None:
+    assert set(RULES) <= {*PUBLISHED, *VARIANTS}
+
+
 def test_an_interrupt_leaves_scenarios_with_all_seeds() -> None:
     groups = OneByOne("Drawn", ("a", "b"), run_drawn_cell).groups(["edf", "sjf"], [0, 1, 2])
     assert [(group[0].variant, group[0].seed) for group in groups] == [(v, s) for v in "ab" for s in (0, 1, 2)]
@@ -82,6 +88,7 @@ def test_hindsight_is_chosen_by_other_seeds() -> None:
     assert COSTS.schedulers[COSTS.best_single] == "left"
     left = COSTS.over_hindsight(COSTS.means[:, 1])
     assert left.mean == pytest.approx(2.0**-0.25), "the seeds of one scenario are too few to know who is best"
+    assert COSTS.over_hindsight(COSTS.among(["right", "pass-through"]).hindsight()).mean == pytest.approx(2.0**0.75)
     with refused(InputError, "one"):
         SplitCosts("train", ["a"], ["b"], np.zeros((1, 1, 1))).hindsight()
 

@@ -7,6 +7,7 @@ judged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,11 @@ class SplitCosts:
             raise InputError(f"{self.split}: best in hindsight is chosen by other seeds, and there is only one")
         others = (self.logs.sum(1, keepdims=True) - self.logs) / (seeds - 1)
         return np.asarray(others.argmin(-1))
+
+    def among(self, schedulers: Sequence[str]) -> SplitCosts:
+        """The same of some schedulers alone, of those that were ranked."""
+        rows = [row for row, name in enumerate(self.schedulers) if name in schedulers]
+        return SplitCosts(self.split, self.scenarios, [self.schedulers[row] for row in rows], self.logs[..., rows])
 
     def hindsight(self) -> Floats:
         """Mean logarithm of who is best in hindsight, shape ``(scenarios,)``."""

@@ -24,8 +24,12 @@ PUBLISHED: Final = (
 )  # fmt: skip
 """All hand-written schedulers of tenants but those for CPU cores and dependent kernels, whose mechanisms no drawn
 scenario has."""
-VARIANTS: Final = ("plan(interference=true)", "moore(price=1.2)", "interval:plan", "interval:moore(price=1.2)")
-"""Of two of them: with the measured interference, without futures, and asked every 250 us, as agents are."""
+VARIANTS: Final = (
+    "plan(interference=true)", "moore(price=1.2)", "interval:plan", "interval:moore(price=1.2)",
+    "gpucolo(first_share=40)",
+)  # fmt: skip
+"""Of three of them: with the measured interference, without futures, asked every 250 us, as agents are, and with a
+smaller share for best effort."""
 
 
 class DrawnSchedulers(NamedSchedulers[Scheduler]):

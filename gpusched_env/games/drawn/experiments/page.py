@@ -16,6 +16,7 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import drawing, page
 from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.ranking.result import Ranking
+from gpusched_env.games.drawn.environment.rules import RULES
 from gpusched_env.games.drawn.experiments.costs import Floats, SplitCosts, split_costs
 from gpusched_env.games.drawn.experiments.opponents import PLAIN
 from gpusched_env.games.drawn.experiments.selector import Selector, features_of, fitted
@@ -149,16 +150,22 @@ def _judged(found: Sequence[Standing]) -> Standing:
 
 
 def _gaps(found: Sequence[Standing]) -> Table:
-    heads = ["split", "what", "scenarios", "best single on train", "its cost", "selector", "who is best somewhere"]
+    heads = ["split", "what", "scenarios", "best single on train", "its cost", "selector", "rules, in hindsight"]
+    heads.append("who is best somewhere")
     rows = []
     for one in found:
         costs = one.costs
         often = Counter(costs.schedulers[row] for row in costs.means.argmin(1).tolist())
         several = len([name for name in often if often[name] >= 0.02 * len(costs.scenarios)])
         chosen = "-" if one.chosen is None else costs.over_hindsight(one.chosen).text(TIMES)
+        few = costs.among(RULES)
+        rules = costs.over_hindsight(few.hindsight()).text(TIMES) if few.schedulers else "-"
         count = f"{len(costs.scenarios)} x {costs.logs.shape[1]}"
         rows.append(
-            [costs.split, WHAT[costs.split], count, one.trained, one.gap.text(TIMES), chosen, f"{several} schedulers"]
+            [
+                *(costs.split, WHAT[costs.split], count, one.trained, one.gap.text(TIMES), chosen, rules),
+                f"{several} schedulers",
+            ]
         )
     return Table("What there is to gain", heads, rows)
 
