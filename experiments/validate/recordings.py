@@ -1,17 +1,17 @@
 """Recordings of kernels on a real GPU: files, rows, and what of them a prediction may see.
 
-A folder holds any of ``pairs``, ``mixes`` and ``sequences``, with the ``kernels`` that they are of, and ``model_pairs``
-(each ``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). Networks are the traced
-ones of its folder ``traces``, which ``gpusched record`` writes, as they are or imported; of those that it lacks, the
-shipped workloads. A first line without an ``id``, ``what`` or ``spec`` is a header and skipped.
+A folder holds any of ``pairs``, ``mixes`` and ``sequences``, with the ``kernels`` that they are of, ``model_pairs``,
+and ``processes`` (each ``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). Networks
+are the traced ones of its folder ``traces``, which ``gpusched record`` writes, as they are or imported; of those that
+it lacks, the shipped workloads. A first line without an ``id``, ``what`` or ``spec`` is a header and skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -26,6 +26,14 @@ from gpusched_env.workload.workload import Workload, read_workload
 
 KERNEL_SETS = ("pairs", "mixes", "sequences")
 MODEL_PAIRS = "model_pairs"
+PROCESSES: Final = "processes"
+ALONE: Final = "alone"
+PROGRAM_SCHEDULERS: Final = {
+    "time slicing": "time-slicing",
+    "streams": "pass-through",
+    "priority streams": "priority-streams",
+}
+"""The scheduler for each recorded mode."""
 TRACES = "traces"
 TRACE_SUFFIX = ".kineto.json.gz"
 WORKLOAD_SUFFIX = ".workload.json.gz"
@@ -114,6 +122,54 @@ class ModelSolo(msgspec.Struct, frozen=True, kw_only=True, tag="solo", tag_field
     p50_us: Positive
 
 
+class Iterations(msgspec.Struct, frozen=True):
+    """Recorded times of a program's iterations."""
+
+    n: int
+    mean_us: Positive
+
+
+class ProgramRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A program alone, or two side by side."""
+
+    what: str
+    """:data:`ALONE`, or a mode of :data:`PROGRAM_SCHEDULERS`."""
+    front: str
+    behind: str | None = None
+    front_us: Iterations | None = None
+    behind_us: Iterations | None = None
+    error: str | None = None
+    """Why it was not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPair:
+    """Two programs side by side, with what each took alone."""
+
+    row: ProgramRow
+    alone_us: tuple[float, float]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.row.front, str(self.row.behind)
+
+    @property
+    def recorded(self) -> tuple[float, float]:
+        """Slowdown of either: mean time together over that alone."""
+        assert self.row.front_us is not None
+        assert self.row.behind_us is not None
+        front_us, behind_us = self.row.front_us.mean_us, self.row.behind_us.mean_us
+        return front_us / self.alone_us[0], behind_us / self.alone_us[1]
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What a folder has of programs side by side."""
+
+    pairs: Sequence[ProgramPair] = ()
+    workloads: Mapping[str, Workload] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Recordings:
     """What a folder holds."""
@@ -128,6 +184,8 @@ class Recordings:
     """Why other pairs of networks are left out, one text a pair."""
     workloads: dict[str, Workload] = field(default_factory=dict)
     """Networks of pairs that the folder has traces of, by name."""
+    programs: Programs = Programs()
+    """Programs that Python launches."""
 
 
 Row = TypeVar("Row")
@@ -144,20 +202,23 @@ def read_recordings(folder: Path, gpu: GpuSpec | None = None) -> Recordings:
         InputError: no folder, no kernels beside what is of kernels, no recordings, or an invalid row (with file, line
             and field).
     """
+    programs = read_programs(folder, gpu)
     path = find(folder, MODEL_PAIRS)
-    of_kernels = path is None or any(find(folder, name) for name in KERNEL_SETS)
+    of_kernels = (path is None and not programs.pairs) or any(find(folder, name) for name in KERNEL_SETS)
     kernels = read_kernels(folder) if of_kernels else {}
     sets = {name: rows for name in KERNEL_SETS if (rows := read_scenarios(folder, name, kernels)) is not None}
-    if path is None and not sets:
-        raise InputError(f"{folder}: has none of {', '.join((*KERNEL_SETS, MODEL_PAIRS))} (.jsonl or .jsonl.gz)")
+    if path is None and not sets and not programs.pairs:
+        raise InputError(
+            f"{folder}: has none of {', '.join((*KERNEL_SETS, MODEL_PAIRS, PROCESSES))} (.jsonl or .jsonl.gz)"
+        )
     if path is None:
-        return Recordings(folder, kernels, sets, None, [])
+        return Recordings(folder, kernels, sets, None, [], programs=programs)
     found: list[ModelSolo | GraphPair] = read_rows(path, ModelSolo | GraphPair)  # type: ignore[arg-type]
     paired = [row for row in found if isinstance(row, GraphPair)]
     workloads = traced(folder, {name for pair in paired for name in (pair.fg, pair.bg)}, gpu)
     reasons = [_reason_to_skip(pair, workloads) for pair in paired]
     usable = [pair for pair, reason in zip(paired, reasons, strict=True) if not reason]
-    return Recordings(folder, kernels, sets, usable, [reason for reason in reasons if reason], workloads)
+    return Recordings(folder, kernels, sets, usable, [reason for reason in reasons if reason], workloads, programs)
 
 
 def traced(folder: Path, names: Collection[str], gpu: GpuSpec | None) -> dict[str, Workload]:
@@ -180,6 +241,33 @@ def traced(folder: Path, names: Collection[str], gpu: GpuSpec | None) -> dict[st
         elif imported.is_file():
             found[name] = read_workload(imported)
     return found
+
+
+def read_programs(folder: Path, gpu: GpuSpec | None) -> Programs:
+    """The pairs of ``processes.jsonl`` that were recorded; none without the file.
+
+    Raises:
+        InputError: an invalid row, a mode that is not known, or a program without a trace or a time alone.
+    """
+    path = find(folder, PROCESSES)
+    if path is None:
+        return Programs()
+    rows = [row for row in read_rows(path, ProgramRow) if row.error is None]
+    alone_us = {row.front: row.front_us.mean_us for row in rows if row.what == ALONE and row.front_us is not None}
+    together = [row for row in rows if row.what != ALONE]
+    names = {str(name) for row in together for name in (row.front, row.behind)}
+    workloads = traced(folder, names, gpu)
+    for row in together:
+        if row.what not in PROGRAM_SCHEDULERS:
+            raise InputError(f"{path}: unknown mode {row.what!r}; known are {', '.join(PROGRAM_SCHEDULERS)}")
+        if row.front_us is None or row.behind_us is None:
+            raise InputError(f"{path}: {row.what}, {row.front} and {row.behind}: front_us or behind_us is missing")
+    for name in sorted(names):
+        if name not in alone_us:
+            raise InputError(f"{path}: has no time of {name} alone; record {PROCESSES} again")
+        if name not in workloads:
+            raise InputError(f"{folder}: has no {TRACES}/{name}{TRACE_SUFFIX}; record {PROCESSES} again")
+    return Programs([ProgramPair(row, (alone_us[row.front], alone_us[str(row.behind)])) for row in together], workloads)
 
 
 def _reason_to_skip(pair: GraphPair, workloads: Collection[str]) -> str:

@@ -16,7 +16,13 @@ from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.recorded import GraphPair, graph_cells
 from gpusched_env.experiments.lib.verdicts import JudgedResult, Simulation, as_row, run_cells
 from gpusched_env.experiments.lib.workers import Progress, Shared
-from gpusched_env.experiments.validate.recordings import MODEL_PAIRS, Recordings
+from gpusched_env.experiments.validate.processes import (
+    EVERY_PROGRAM_PAIR,
+    MOST_FAR,
+    PredictedPrograms,
+    program_cells,
+)
+from gpusched_env.experiments.validate.recordings import MODEL_PAIRS, PROCESSES, Recordings
 from gpusched_env.experiments.validate.replay import DRAWS, Predict, RecordingReplay
 from gpusched_env.experiments.validate.scoring import (
     brief,
@@ -77,6 +83,7 @@ class Validation(JudgedResult):
         model_pairs: Sequence[tuple[GraphPair, tuple[float, float]]] = (),
         ablation: Mapping[str, DataFrame] | None = None,
         controls: Mapping[str, Predicted] | None = None,
+        programs: PredictedPrograms = PredictedPrograms(),  # noqa: B008
     ) -> None:
         """Keep them.
 
@@ -87,11 +94,13 @@ class Validation(JudgedResult):
             model_pairs: pairs of networks with the predicted slowdowns of both.
             ablation: launches by what is off; none if not asked for.
             controls: the same pairs predicted without a mechanism, by its name; without those that change nothing.
+            programs: pairs of programs that Python launches.
         """
         self.name = f"validation on {gpu.name}"
         self.gpu, self.recordings, self.launches, self.model_pairs = gpu, recordings, launches, model_pairs
         self.ablation = dict(ablation or {})
         self.controls = dict(controls or {})
+        self.programs = programs
 
     @functools.cached_property
     def sets(self) -> dict[str, DataFrame]:
@@ -175,6 +184,7 @@ class Validation(JudgedResult):
                 if figure in errors.get(name, {})
             ),
             *over_constant,
+            *([Limited(PROCESSES, "pairs beyond 15 %", self.programs.far, MOST_FAR)] if self.programs.pairs else []),
         ]
 
     def summary(self) -> str:
@@ -200,6 +210,7 @@ class Validation(JudgedResult):
             **{"gpu": self.gpu.name, "version": __version__, "folder": str(self.recordings.folder)},
             **self.scores,
             **({MODEL_PAIRS: self.networks} if self.networks else {}),
+            **({PROCESSES: self.programs.rows} if self.programs.pairs else {}),
             "skill": self.skills,
             **({"ablation": {"every": every, "without": self.without}} if self.without else {}),
             "worst": worst.to_dict("records"),
@@ -213,8 +224,9 @@ class Validation(JudgedResult):
         return page("validation.md.j2", validation=self, pairs=pairs, **constants)
 
     def pairs(self) -> Table | None:
-        """Every pair of networks, if there are any."""
-        return next((table for table in self.tables() if table.title == EVERY_PAIR and table.rows), None)
+        """Every pair of networks, or else of programs, if there are any."""
+        every = (EVERY_PAIR, EVERY_PROGRAM_PAIR)
+        return next((table for table in self.tables() if table.title in every and table.rows), None)
 
     def pairs_csv(self) -> str:
         """The table of pairs as CSV; nothing without any."""
@@ -226,7 +238,7 @@ class Validation(JudgedResult):
         return outcome(self)
 
     def printed(self) -> list[Table]:
-        return [table for table in self.tables() if table.title != EVERY_PAIR]
+        return [table for table in self.tables() if table.title not in (EVERY_PAIR, EVERY_PROGRAM_PAIR)]
 
     def tables(self) -> list[Table]:
         return all_tables(self)
@@ -260,10 +272,13 @@ class ValidationRun:
                 name: [Predict(shared, row) for row in rows[:: 1 if variant == ALL_ON else EVERY.get(name, 1)]]
                 for name, rows in recordings.sets.items()
             }
+        given = Shared(recordings.programs.workloads)
+        self._programs = [(pair, program_cells(pair, gpu, given)) for pair in recordings.programs.pairs]
         # The longest first, so that no worker is left with one at the end.
         self._cells: list[Simulation] = [
             *graph_cells(recordings.model_pairs or [], **self._pairs_on),
             *(cell for on in self._controls_on.values() for cell in graph_cells(recordings.model_pairs or [], **on)),
+            *(cell for _, cells in self._programs for cell in cells),
             *(cell for sets in self._predictions.values() for cells in sets.values() for cell in cells),
         ]
 
@@ -284,4 +299,11 @@ class ValidationRun:
         }
         everything = by_variant.pop(ALL_ON)
         rivals = ends_of(self.recordings.sets, self.recordings.kernels, self.gpu.sms)
-        return Validation(self.gpu, self.recordings, everything.join(rivals), pairs, by_variant, controls)
+        programs = PredictedPrograms([(pair, _slowdowns(found, *cells)) for pair, cells in self._programs])
+        return Validation(self.gpu, self.recordings, everything.join(rivals), pairs, by_variant, controls, programs)
+
+
+def _slowdowns(found: Mapping[Any, Any], both: Simulation, *alone: Simulation) -> tuple[float, float]:
+    """Of two programs, times together over those alone."""
+    front, behind = (us / found[cell][0] for us, cell in zip(found[both], alone, strict=True))
+    return front, behind

@@ -12,7 +12,7 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.lib.recorded import GraphPair
 from gpusched_env.experiments.lib.verdicts import as_row, table_of, table_of_numbers
-from gpusched_env.experiments.validate.recordings import KERNEL_SETS, MODEL_PAIRS
+from gpusched_env.experiments.validate.recordings import KERNEL_SETS, MODEL_PAIRS, PROCESSES
 from gpusched_env.experiments.validate.scoring import SIDES, brief, spread
 from gpusched_env.workload.importers.combining import loses_cached_data, without_cache
 from gpusched_env.workload.kernel import Kernel, Waves
@@ -131,7 +131,7 @@ def _figures(errors: Sequence[tuple[float, float]]) -> list[str]:
     return shown
 
 
-NAMES = {**{name: name for name in KERNEL_SETS}, MODEL_PAIRS: "pairs of networks"}
+NAMES = {**{name: name for name in KERNEL_SETS}, MODEL_PAIRS: "pairs of networks", PROCESSES: "programs"}
 EVERY_PAIR = "Every pair of networks"
 ALL_ON = "everything on"
 EVERY = {"sequences": 5}
@@ -182,11 +182,14 @@ def all_tables(validation: Validation) -> list[Table]:
         _halves(validation),
         _without_one(validation),
         _every_pair(validation),
+        *validation.programs.tables(),
     ]
 
 
 def limited(check: Limited) -> str:
     """What an error that has a limit is of."""
+    if check.set == PROCESSES:
+        return check.figure
     if check.set == MODEL_PAIRS:
         return check.figure if "constant" in check.figure else f"slowdown, {check.figure}"
     return "makespan, median" if check.figure == "makespan median" else f"end, {check.figure}"
