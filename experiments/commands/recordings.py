@@ -47,7 +47,11 @@ def record(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A subset.")] = False,
     networks: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Networks of model_pairs, traces and memory. Default: all.")
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Networks of model_pairs, traces and memory. Default: all; with processes their programs.",
+        ),
     ] = None,
     drawn: Annotated[
         int | None,

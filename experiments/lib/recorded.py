@@ -239,6 +239,7 @@ class GraphPairs:
             tenant(first, launch="graph"),
             *(tenant(name, priority=row) for row, name in enumerate(behind, start=1)),
         ]
+        took_us: list[NDArray[np.float64]] = []
         for longer in LONGER:
             problem = situation(
                 tenants,

@@ -14,7 +14,7 @@ from gpusched_env.experiments.record.ends import ENDS, CupySmWatcher, ends_rows
 from gpusched_env.experiments.record.gpu import CupyRecorder
 from gpusched_env.experiments.record.graphs import MODEL_PAIRS, model_pairs
 from gpusched_env.experiments.record.networks import NETWORKS, PROGRAMS, chosen, draw, program, torchvision_networks
-from gpusched_env.experiments.record.processes import PAIRS, PROCESSES, processes_rows
+from gpusched_env.experiments.record.processes import PAIRS, PROCESSES, processes_rows, programs_of
 from gpusched_env.experiments.record.processes import QUICK as QUICK_PAIRS
 from gpusched_env.experiments.record.rows import CACHE, cache_rows
 from gpusched_env.experiments.record.scatters import SCATTERS, CupyScatters, scatters_rows
@@ -131,7 +131,10 @@ def _shared(plan: RecordingPlan, told: OnRow, gpu: TorchSharing) -> None:
 
 
 def _of_plan(plan: RecordingPlan) -> Sequence[str]:
-    """Networks of pairs and traces."""
+    """Networks of pairs and traces; without pairs, and beside programs in processes, those programs."""
+    if plan.drawn is None and not plan.networks and PROCESSES in plan.sets and MODEL_PAIRS not in plan.sets:
+        # What a prediction of them may see.
+        return programs_of(QUICK_PAIRS if plan.quick else PAIRS)
     if plan.drawn is None:
         return plan.networks or (QUICK_NETWORKS if plan.quick else tuple(NETWORKS))
     try:

@@ -266,7 +266,9 @@ def read_programs(folder: Path, gpu: GpuSpec | None) -> Programs:
         if name not in alone_us:
             raise InputError(f"{path}: has no time of {name} alone; record {PROCESSES} again")
         if name not in workloads:
-            raise InputError(f"{folder}: has no {TRACES}/{name}{TRACE_SUFFIX}; record {PROCESSES} again")
+            raise InputError(
+                f"{folder}: has no {TRACES}/{name}{TRACE_SUFFIX}; record --sets {PROCESSES},{TRACES} makes them"
+            )
     return Programs([ProgramPair(row, (alone_us[row.front], alone_us[str(row.behind)])) for row in together], workloads)
 
 

@@ -313,6 +313,38 @@ def test_a_network_alone_is_simulated_once(folder: Path, monkeypatch: pytest.Mon
     assert "alexnet_infer_b1 beside alexnet_infer_b1,priority,2.00,2.00,0,3.00,2.00,0.5" in validation.pairs_csv()
 
 
+def test_programs_side_by_side_are_predicted_from_their_traces_and_times_alone(folder: Path, tmp_path: Path) -> None:
+    """Two equal programs whose hosts launch a kernel of 100 us and wait: in turns each takes twice as long."""
+    (tmp_path / "traces").mkdir()
+    events = [mark(0, 200), call("cudaLaunchKernel", 10, 5, 1), traced_kernel(20, 100, 1)]
+    for name in ("one", "other"):
+        traced_network(
+            tmp_path / "traces" / f"{name}.kineto.json.gz", [*events, call("cudaDeviceSynchronize", 20, 110, 0)]
+        )
+    took = {"n": 9, "mean_us": 150.0}
+    alone = [{"what": "alone", "front": name, "behind": None, "front_us": took} for name in ("one", "other")]
+    pair = {"what": "streams", "front": "one", "behind": "other"}
+    twice = {"n": 9, "mean_us": 300.0}
+    rows = [*alone, pair | {"front_us": twice, "behind_us": took}, pair | {"error": "GpuError: gone"}]
+    write(tmp_path, "processes", rows)
+    validation = ValidationRun(read_recordings(tmp_path, load_gpu("h100-sxm")), "h100-sxm").run()
+    (row,) = validation.programs.rows
+    assert (row["front_recorded"], row["behind_recorded"]) == (2.0, 1.0)
+    assert 1.0 < row["front_predicted"] < 2.5
+    assert row["far"]
+    assert [(check.set, check.error) for check in validation.checks()] == [("processes", 1.0)]
+    assert "| streams | 1 |" in validation.markdown()
+    assert "streams,one,other" in validation.pairs_csv()
+
+    write(tmp_path, "processes", [alone[0], *rows[2:]])
+    with refused(InputError, "no time of other alone"):
+        read_recordings(tmp_path)
+    (tmp_path / "traces" / "other.kineto.json.gz").unlink()
+    write(tmp_path, "processes", rows)
+    with refused(InputError, "traces/other.kineto.json.gz"):
+        read_recordings(tmp_path, load_gpu("h100-sxm"))
+
+
 def test_workers_find_the_same(folder: Path) -> None:
     write(
         folder,

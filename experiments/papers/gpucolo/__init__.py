@@ -8,7 +8,9 @@ launched as CUDA graphs, so that a second is simulated in a tenth of one and **a
 inner tier, 100 s of the outer one, 25 s of GSLICE, 7 s of a restart.
 
 Training is an MPS client of lower priority here, which the paper does not say of its own. At equal priority a kernel of
-training that waits for room in a small share holds up the inference behind it, against Fig. 6.
+training that waits for room in a small share holds up the inference behind it, against Fig. 6. A recording says that
+none does: beside a client whose grid waits for 20 to 90 % of an H200's SMs, kernels of equal priority take as long as
+on the other SMs alone (green contexts, ``data/measurements/h200/capped.jsonl.gz``).
 
 The growth of batches from 105 to 115 images (Fig. 8) is a further client that sends ten images at the pace of the
 objective from 90 to 290 s. That adds 1 ms, which makes nothing late at the paper's objective of 90 ms: how fast the
