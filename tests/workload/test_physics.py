@@ -50,9 +50,11 @@ def test_a_counter_is_believed() -> None:
     assert profile_kernel(kernel, H100, H200, physics=2).duration_us == pytest.approx(80.0, rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["ServingFleetSlice", "KernelGraph", "InferenceBesideTraining"])
-def test_a_scenario_says_which_version_it_is_played_by(name: str) -> None:
-    first, second = (build_problem(load_scenario(name, physics=version)) for version in (1, 2))
-    assert build_problem(load_scenario(name)).scenario.physics == 1
+@pytest.mark.parametrize(
+    ("name", "version"), [("ServingFleetSlice", 2), ("KernelGraph", 2), ("InferenceBesideTraining", 1)]
+)
+def test_a_scenario_says_which_version_it_is_played_by(name: str, version: int) -> None:
+    first, second = (build_problem(load_scenario(name, physics=each)) for each in (1, 2))
+    assert build_problem(load_scenario(name)).scenario.physics == version
     alone = [np.array([kernel.duration_us for kernel in problem.kernels]) for problem in (first, second)]
     assert np.array_equal(*alone) == (not first.carried_over)
