@@ -33,7 +33,7 @@ RANKINGS := $(wildcard $(addprefix docs/results/,*.json.gz $(addsuffix /*.json.g
 # Episodes of the sample: about a minute.
 SAMPLE ?= 16
 PAPERS := acs atos bwlock cluster-agent cluster-queue-agent colocation-agent concurrency cusync eclip fgd fgd-co-location fgd-lifetimes fikit fleet-agent fleet-blocks fleet-rates gpucolo \
-	gpucolo-fleet orion peers recordings reef shared-memory-agent spawn task-queue-agent time-per-token xsched
+	gpucolo-fleet orion peers recordings reef shared-memory-agent spawn tally task-queue-agent time-per-token xsched
 
 .PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results readme again replay-sample docs docs-serve reference architecture clean
 

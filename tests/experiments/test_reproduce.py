@@ -220,7 +220,7 @@ def test_papers_are_found_by_their_modules() -> None:
     assert paper_names() == [
         "acs", "atos", "bwlock", "cluster-agent", "cluster-queue-agent", "colocation-agent", "concurrency", "cusync",
         "eclip", "fgd", "fgd-co-location", "fgd-lifetimes", "fikit", "fleet-agent", "fleet-blocks", "fleet-rates",
-        "gpucolo", "gpucolo-fleet", "orion", "peers", "recordings", "reef", "shared-memory-agent", "spawn",
+        "gpucolo", "gpucolo-fleet", "orion", "peers", "recordings", "reef", "shared-memory-agent", "spawn", "tally",
         "task-queue-agent", "time-per-token", "xsched",
     ]  # fmt: skip
     listed = CliRunner().invoke(app, ["reproduce"]).output.splitlines()
