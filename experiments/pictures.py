@@ -81,6 +81,7 @@ class GameFilm:
     title: str
     clock: Callable[[float], str] = time_text
     """A time in microseconds in words."""
+    frames: int = 40
 
     def __call__(self, path: Path) -> None:
         """Play the episode and write its film."""
@@ -90,7 +91,7 @@ class GameFilm:
         while not over:
             observation, _, done, cut, info = env.step(self.choose(observation, info))
             over = done or cut
-        uncover(env.render(), self.title, self.clock(info["time_us"]), path)
+        uncover(env.render(), self.title, self.clock(info["time_us"]), path, self.frames)
 
 
 def uncover(picture: Any, title: str, end: str, path: Path, frames: int = 40) -> None:

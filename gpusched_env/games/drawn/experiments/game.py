@@ -155,5 +155,6 @@ FILM: Final = GameFilm(
     options={"split": "train-6"},
     choose=_cheapest_so_far,
     title="A drawn scenario: each rule for a millisecond, then the one that cost least",
+    frames=3,
 )
 GAME: Final[Game] = DrawnGame()
