@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 
 RECORDED_ON = "h100-sxm"
+AT_WORK, WAITING = 0.64, 0.32
+"""Share by which the other thread's host lengthens host times, ResNet-50 beside ResNet-50 as threads of one process of
+PyTorch on an H100 (``sharing_modes.jsonl``). At work: recorded, 1.64 times the turnaround beside a training that hardly
+uses the GPU (*hosts only*). While it waits for the GPU: what gives the recorded 1.42 times at batch 256, where the
+training's host mostly waits (simulated 1.15 without)."""
 
 
 def measurements(name: str, gpu: str = "h100") -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@ of ``processes.jsonl``, and what is predicted of them from traces of each alone.
 
 A prediction sees each program's trace and its mean time alone, which scales the trace's host times: hosts of one day
 are not those of another. How threads of one process slow each other's hosts is known from other recordings
-(:mod:`gpusched_env.experiments.papers.concurrency.hosts`).
+(:data:`~gpusched_env.experiments.lib.recorded.AT_WORK`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ import numpy as np
 
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.recorded import PHYSICS, situation, tenant, turnarounds_us
+from gpusched_env.experiments.lib.recorded import AT_WORK, PHYSICS, WAITING, situation, tenant, turnarounds_us
 from gpusched_env.experiments.lib.workers import Shared
-from gpusched_env.experiments.papers.concurrency.hosts import AT_WORK, WAITING
 from gpusched_env.experiments.validate.recordings import PROGRAM_SCHEDULERS, ProgramPair
 from gpusched_env.workload.workload import Workload
 

@@ -10,12 +10,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpusched_env.experiments.lib.recorded import GraphPair, GraphPairs, graph_cells, measurements, recorded_pairs
+from gpusched_env.experiments.lib.recorded import (
+    AT_WORK,
+    WAITING,
+    GraphPair,
+    GraphPairs,
+    graph_cells,
+    measurements,
+    recorded_pairs,
+)
 from gpusched_env.experiments.lib.verdicts import Compared, Finding
 from gpusched_env.experiments.papers.concurrency import Paper
 from gpusched_env.experiments.papers.concurrency.claims import CLAIMS
 from gpusched_env.experiments.papers.concurrency.controls import CONTROLS, ControlledClaim
-from gpusched_env.experiments.papers.concurrency.hosts import AT_WORK, BOUND_US, SWEPT_US, WAITING, OneProcess, at_batch
+from gpusched_env.experiments.papers.concurrency.hosts import BOUND_US, SWEPT_US, OneProcess, at_batch
 from gpusched_env.experiments.papers.concurrency.recorded import PairSide, cause_of, on_hardware
 from gpusched_env.experiments.papers.concurrency.runs import (
     ALONE,

@@ -12,7 +12,15 @@ import msgspec
 import numpy as np
 
 from gpusched_env.experiments.lib.play import play
-from gpusched_env.experiments.lib.recorded import RECORDED_ON, measurements, situation, tenant, turnarounds_us
+from gpusched_env.experiments.lib.recorded import (
+    AT_WORK,
+    RECORDED_ON,
+    WAITING,
+    measurements,
+    situation,
+    tenant,
+    turnarounds_us,
+)
 from gpusched_env.scenarios.building import load_workload
 from gpusched_env.workload.carry_over import with_scaled_durations
 from gpusched_env.workload.kernel import Kernel
@@ -70,11 +78,6 @@ RECORDED = 0.0
 SWEPT_US = (RECORDED, LEAST_ADDED_S * 1e6 / (REQUESTS * SLICED), BOUND_US, 2.0 * BOUND_US, 4.0 * BOUND_US)
 """Times of a ResNet-50 request alone."""
 
-AT_WORK, WAITING = 0.64, 0.32
-"""Share by which the other thread's host lengthens host times, ResNet-50 beside ResNet-50 as threads of one process of
-PyTorch on an H100 (``sharing_modes.jsonl``). At work: recorded, 1.64 times the turnaround beside a training that hardly
-uses the GPU (*hosts only*). While it waits for the GPU: what gives the recorded 1.42 times at batch 256, where the
-training's host mostly waits (simulated 1.15 without)."""
 AT_WORK_MOST, WAITING_MOST = 0.95, 0.48
 """The largest recorded, DenseNet-201's 1.95; waiting taken to be half of it, as for ResNet-50."""
 

@@ -15,6 +15,8 @@ import numpy as np
 from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import (
+    AT_WORK,
+    WAITING,
     RequestFigures,
     finished_kernels,
     measurements,
@@ -25,12 +27,10 @@ from gpusched_env.experiments.lib.recorded import (
     work_rate,
 )
 from gpusched_env.experiments.papers.concurrency.hosts import (
-    AT_WORK,
     AT_WORK_MOST,
     BOUND_US,
     RECORDED,
     SWEPT_US,
-    WAITING,
     WAITING_MOST,
     with_host_times,
     workloads,
