@@ -17,10 +17,8 @@ from gpusched_env.display.frame import frame
 from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Shared
-from gpusched_env.hardware.specs import GpuSpec, load_gpu
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.program import as_graph
 from gpusched_env.scenarios.scenario import make_scenario
 from gpusched_env.workload.workload import Workload
 
@@ -194,26 +192,13 @@ class TimeSliced:
 
 SCHEDULERS = {"streams": "pass-through", "priority": "priority-streams"}
 """The scheduler for each recorded mode of sharing."""
-HORIZON_US, ITERATIONS = 150_000.0, 9
+HORIZON_US, ITERATIONS = 150_000.0, 5
 """Networks are simulated this long, or for so many iterations of the longest."""
 LONGER: Final = (1, 8, 64)
 """Multiples of that, until each network has run: beside long grids one can take 200 times as long as alone."""
-QUEUED: Final = 3
-"""Replays of a network behind the first that are queued at a time, as they were recorded."""
 PHYSICS: Final = 2
 """Version of the laws that recordings of networks are held against."""
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-
-
-def replays(workload: Workload, gpu: GpuSpec, count: int) -> Workload:
-    """The workload as a graph whose replays are launched so many at a time before the host waits for the last."""
-    graph = as_graph(workload, gpu)
-    variants = tuple(
-        msgspec.structs.replace(variant, ops=(*variant.ops[:1] * count, *variant.ops[1:])) for variant in graph.variants
-    )
-    return msgspec.structs.replace(
-        graph, variants=variants, iteration_us=tuple(count * us for us in workload.iteration_us)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,37 +216,22 @@ class GraphPairs:
     """Workloads that come before shipped ones of the same name."""
 
     def run(self, device: str) -> list[float]:
-        """Median time of a replay of each (us)."""
+        """Median turnaround of each (us)."""
         own = {} if self.own is None else self.own.value
-        workloads = [own.get(name) or load_workload(name) for name in self.networks]
         horizon_us = self.horizon_us
         if horizon_us is None:
-            horizon_us = max(HORIZON_US, *(ITERATIONS * us for workload in workloads for us in workload.iteration_us))
-        first, *behind = (f"{name} ({row})" for row, name in enumerate(self.networks))
-        gpu = load_gpu(self.gpu)
-        queued = {name: replays(each, gpu, QUEUED) for name, each in zip(behind, workloads[1:], strict=True)}
-        tenants = [
-            tenant(first, launch="graph"),
-            *(tenant(name, priority=row) for row, name in enumerate(behind, start=1)),
-        ]
+            longest_us = max(max((own.get(name) or load_workload(name)).iteration_us) for name in self.networks)
+            horizon_us = max(HORIZON_US, ITERATIONS * longest_us)
+        numbered = enumerate(self.networks)
+        tenants = [tenant(name, launch="graph", priority=i, name=f"{name} ({i})") for i, name in numbered]
         took_us: list[NDArray[np.float64]] = []
         for longer in LONGER:
-            problem = situation(
-                tenants,
-                self.gpu,
-                longer * horizon_us,
-                {first: workloads[0], **queued},
-                stream_priorities=[0, -5],
-                physics=PHYSICS,
-            )
+            problem = situation(tenants, self.gpu, longer * horizon_us, own, stream_priorities=[0, -5], physics=PHYSICS)
             episode = play(SCHEDULERS[self.mode], problem, seed=0, device=device)
             took_us = turnarounds_us(episode, skip=1)
             if all(map(len, took_us)):
                 break
-        return [
-            float(np.median(each_us)) / count
-            for each_us, count in zip(took_us, (1, *(QUEUED for _ in behind)), strict=True)
-        ]
+        return [float(np.median(each_us)) for each_us in took_us]
 
 
 class GraphPair(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field="what"):
