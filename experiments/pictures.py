@@ -52,6 +52,7 @@ SHOTS = {
     "SharedMemory": Shot("bwlock(events=12288)", 80.0, from_ms=30.0),
     "ServingColocated": COLOCATED,
     "ServingColocatedMasked": COLOCATED,
+    "ServingOverload": Shot("moore", 60.0, from_ms=40.0, frames=34),
     "ServingLanguageModel": Shot("pass-through", 64.0, frames=24, from_ms=56.0),
     "Toy": Shot("sjf", 0.52),
 }

@@ -34,6 +34,8 @@ D = TypeVar("D")
 
 GROUPS = ("default", "tuned")
 """Names that stand for several: what is compared by default, and all schedulers that tuning changed."""
+LONGEST_SHOWN = 60
+"""Characters of an unknown name that errors quote."""
 DEVICE_METHODS = ("reset", "apply", "advance")
 
 
@@ -81,7 +83,7 @@ def check_scheduler(source: SchedulerSource, scenario: Scenario | None = None) -
         name, _ = parse_spec(source.removeprefix(INTERVAL).removeprefix(TUNED))
         if ":" not in name and name not in (known := scheduler_names()):
             raise InputError(
-                f"unknown scheduler {name!r}; {did_you_mean(name, [*known, LEARNED])} "
+                f"unknown scheduler {name[:LONGEST_SHOWN]!r}; {did_you_mean(name, [*known, LEARNED])} "
                 "(one's own: package.module:Name or path/to/file.py:Name)"
             )
     scheduler: Any = new_scheduler(source, scenario)
