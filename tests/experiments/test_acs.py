@@ -117,6 +117,6 @@ def test_page_and_data_are_complete(paper: acs.Paper) -> None:
     data = json.loads(json.dumps(paper.as_dict()))
     assert {row["program"] for row in data["speedups"]} == set(PROGRAMS)
     assert len(data["targets"]) == 17
-    titles = {table.title for table in (paper.lead(), *paper.below())}
+    titles = {table.title for table in (*paper.leads(), *paper.below())}
     for heading in ("Published figures and ours", "Occupancy", "Programs", "Time of a check"):
         assert heading in titles

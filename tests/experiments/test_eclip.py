@@ -57,6 +57,6 @@ def test_page_and_data_are_complete() -> None:
     data = json.loads(json.dumps(paper.as_dict()))
     assert len(data["mixes"]) == 7 * 6
     assert not paper.holds, "nobody gains where all are equal"
-    titles = {table.title for table in (paper.lead(), *paper.below())}
+    titles = {table.title for table in (*paper.leads(), *paper.below())}
     for heading in ("What is judged", "Switches a request", "Idle power", "What the gains depend on"):
         assert any(title.startswith(heading) for title in titles), heading

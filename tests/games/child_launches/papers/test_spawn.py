@@ -66,7 +66,7 @@ def test_page_data_and_picture_are_complete(paper: Paper) -> None:
     assert of["dp"]["paper"] == 2.44
     assert of["children"]["spawn"]["paper"] == 931
     assert set(data["geomean"]) == set(data["spearman"]) == set(runs.BARS)
-    titles = {table.title for table in (paper.lead(), *paper.below())}
+    titles = {table.title for table in (*paper.leads(), *paper.below())}
     for heading in (
         "What is judged", "Speed-up over flat", "Error of each bar", "Child kernels and occupancy",
         "Speed-up by offloaded share",
