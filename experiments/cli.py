@@ -26,6 +26,7 @@ from gpusched_env.experiments.commands import (
     rank,
     recordings,
     reproduce,
+    submit,
     train,
 )
 from gpusched_env.experiments.lib.options import CHECK, LISTS, MAINTAIN, USE
@@ -52,6 +53,7 @@ FIRST: Final = (
     ("compare", USE, compare.compare_command),
     ("evaluate", USE, compare.evaluate_command),
     ("rank", USE, rank.rank),
+    ("submit", USE, submit.submit_command),
     ("rank-replay", MAINTAIN, rank.rank_replay),
     ("rank-page", MAINTAIN, rank.rank_page),
     ("headroom-page", MAINTAIN, rank.headroom_page),
