@@ -6,13 +6,14 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import game_of
-from gpusched_env.experiments.lib.files import Figure, encode_rows, read_struct
+from gpusched_env.experiments.lib.files import MOST, encode_rows, read_struct
 from gpusched_env.experiments.ranking.episodes import Workloads
 from gpusched_env.experiments.ranking.made import PARTS, Hashes
 from gpusched_env.experiments.submission.entry import Kind
@@ -27,7 +28,7 @@ class ScoredEpisode(msgspec.Struct, frozen=True, omit_defaults=True):
     workloads: Workloads
     variant: str
     seed: int
-    cost: Figure
+    cost: Annotated[float, Meta(gt=0.0, le=MOST)]
     sealed: bool = False
     """Whether the seed is one that nobody knew."""
 
