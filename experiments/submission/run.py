@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from gpusched_env.agents.manifest import file_hash
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.workers import Progress, counting, run_grid
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode, Workloads
 from gpusched_env.experiments.ranking.made import Hashes
-from gpusched_env.experiments.submission.entry import Entry, examined
+from gpusched_env.experiments.submission.entry import Entry, entry_of, examined
 from gpusched_env.experiments.submission.protocol import Track, protocol
 from gpusched_env.experiments.submission.row import Row, ScoredEpisode, joined
 from gpusched_env.experiments.submission.watching import limited, watching
@@ -134,26 +132,39 @@ def _all_played(
     return found
 
 
-def again(row: Row, path: Path, **options: object) -> Row:
+def again(
+    row: Row,
+    path: Path,
+    *,
+    secret: str | None = None,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> Row:
     """A row that was written, played anew by what is there now.
 
     Args:
         row: as it was written.
         path: its file, beside which that of the scheduler lies.
-        options: as :func:`submitted` takes them.
+        secret, workers, on_progress: as for :func:`submitted`.
 
     Raises:
         InputError: its file is missing or another one; and as :func:`submitted`.
     """
-    from gpusched_env.experiments.submission.entry import entry_of
-
     given = row.scheduler
     for name, digest in row.files.items():
         if file_hash(path.parent / name) != digest:
             raise InputError(f"{path.parent / name}: is not the file that the row {row.name} was made by")
         given = given.replace(name, str(path.parent / name))
-    made: Row = submitted(entry_of(given), row.track, row.name, row.source, **options)  # type: ignore[arg-type]
-    return msgspec.structs.replace(made, command=row.command)
+    return submitted(
+        entry_of(given),
+        row.track,
+        row.name,
+        row.source,
+        secret=secret,
+        workers=workers,
+        on_progress=on_progress,
+        command=row.command,
+    )
 
 
 def differences(before: Row, now: Row) -> list[str]:

@@ -65,7 +65,11 @@ def _standing(row: Row, into: Path) -> str:
         board = next(one for one in boards(read_rows(into).values()) if one.track == row.track)
         place = board.rows.index(row) + 1
     except (StopIteration, ValueError):
-        return f"No score: {into} has no row of the plain GPU that the same simulator made (docs/submissions has)."
+        plain = protocol().track(row.track).game.plain_gpu
+        return (
+            f"No score yet: {into} has no row of the plain GPU by the same simulator; "
+            f"gpusched submit {plain} --track {row.track} --into {into} writes one"
+        )
     reads = ", ".join(row.reads) or "nothing but what is pending"
     score = f"Score {board.score(row):.3f} (plain GPU: 1; lower is better), place {place} of {len(board.rows)}"
     return f"{score}\nReads: {reads}"
