@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("gpusched_env/data", "agents/trained", "experiments/notebooks", "docs/results", "docs/examples")
+FOLDERS = (
+    "gpusched_env/data",
+    "agents/trained",
+    "experiments/notebooks",
+    "docs/results",
+    "docs/submissions",
+    "docs/examples",
+)
 SUFFIXES = {".gz", ".json", ".csv", ".yaml", ".ipynb", ".patch"}
 HOME = re.compile(rb"/(?:root|home|mnt|Users|tmp)/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 

@@ -19,6 +19,8 @@ from gpusched_env.experiments.ranking.made import PARTS, Hashes
 from gpusched_env.experiments.submission.entry import Kind
 
 SCHEMA: Final = "gpusched-submission/1"
+LEAST: Final = 0.01
+"""The least ratio of costs that counts."""
 
 
 class ScoredEpisode(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,7 +30,7 @@ class ScoredEpisode(msgspec.Struct, frozen=True, omit_defaults=True):
     workloads: Workloads
     variant: str
     seed: int
-    cost: Annotated[float, Meta(gt=0.0, le=MOST)]
+    cost: Annotated[float, Meta(ge=0.0, le=MOST)]
     sealed: bool = False
     """Whether the seed is one that nobody knew."""
 
@@ -74,8 +76,12 @@ class Row(msgspec.Struct, kw_only=True):
 
 
 def score(costs: Mapping[tuple[str, str], float], plain: Mapping[tuple[str, str], float]) -> float:
-    """The geometric mean, over scenarios and sets of workloads, of the cost over that of the plain GPU."""
-    return math.exp(sum(math.log(costs[key] / plain[key]) for key in plain) / len(plain))
+    """The geometric mean, over scenarios and sets of workloads, of the cost over that of the plain GPU.
+
+    Each ratio counts as :data:`LEAST` at least: one set of few episodes without a cost is no perfect score.
+    """
+    ratios = [max(LEAST, costs[key] / plain[key]) if plain[key] else 1.0 for key in plain]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def joined(hashes: Iterable[Hashes]) -> dict[str, str]:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.experiments.lib.trained import PUBLISHED
 from gpusched_env.experiments.submission import protocol as rules
 from gpusched_env.experiments.submission.board import boards
-from gpusched_env.experiments.submission.row import Row, read_row, read_rows
+from gpusched_env.experiments.submission.row import Row, read_row, read_rows, score
 from gpusched_env.experiments.submission.submit import replayed, submit
 from tests.refusals import refused
 
@@ -128,6 +129,12 @@ def test_sealed_seeds_are_drawn_by_the_secret_that_was_committed_to() -> None:
         row_of(own(), name="other", secret="another secret")
 
 
+def test_a_score_is_a_geometric_mean_of_ratios_none_of_them_zero() -> None:
+    plain = {("One", "own"): 10.0, ("One", "held_out"): 2.0}
+    assert score({("One", "own"): 4.0, ("One", "held_out"): 5.0}, plain) == pytest.approx(1.0)
+    assert score({("One", "own"): 0.0, ("One", "held_out"): 2.0}, plain) == pytest.approx(0.1)
+
+
 def test_rows_of_another_simulator_are_not_compared() -> None:
     row_of("pass-through")
     row_of(own())
@@ -220,6 +227,11 @@ def test_names_and_tracks_are_checked_before_anything_is_played() -> None:
     row_of(own())
     with refused(InputError, "own.json", "is there already", "--overwrite"):
         row_of(own())
+
+
+def test_every_published_system_has_a_row() -> None:
+    rows = read_rows(Path(__file__).parents[2] / "docs" / "submissions").values()
+    assert {row.scheduler for row in rows if row.kind == "published"} == PUBLISHED
 
 
 def test_a_file_enters_no_game_without_kernels() -> None:
