@@ -46,7 +46,7 @@ def test_rules_may_change_at_every_decision(env: DrawnEnv) -> None:
         while not over:
             assert env.observation_space.contains(observation)
             action = int(rng.integers(len(RULES)))
-            observation, _, terminated, truncated, info = env.step(action)
+            observation, _, terminated, truncated, _ = env.step(action)
             used[action] += 1
             over = terminated or truncated
             assert observation["rules"][action, RuleFeature.LAST] == 1.0

@@ -1,4 +1,4 @@
-"""Episodes to learn from: by each rule alone, and by a policy that draws its choices."""
+"""Episodes to learn from: from one moment on, by one rule after the other, on the same arrivals."""
 
 from __future__ import annotations
 
@@ -12,150 +12,127 @@ from numpy.typing import NDArray
 
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import begin
+from gpusched_env.games.drawn.agent.network import Weights, numbers_of
 from gpusched_env.games.drawn.agent.seeing import Row, Seen
 from gpusched_env.games.drawn.environment.env import INTERVAL_US
 from gpusched_env.games.drawn.environment.rules import RULES, ChosenRule
-from gpusched_env.games.drawn.problems.drawing import Drawn
+from gpusched_env.games.drawn.problems.splits import drawn
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.reward import cost_terms, total_cost
 
 DEVICE: Final = "compiled"
-LOOKS: Final = tuple(2**power - 1 for power in range(9))
-"""Decisions at which an episode of one rule is looked at."""
-Choice = Callable[[Seen, "Moment"], int]
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A decision that is due."""
-
-    number: int
-    """From 0."""
-    row: Callable[[], Row]
-    """What is seen."""
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """An episode."""
-
-    cost: float
-    grown: NDArray[np.float32]
-    """By how much the cost has grown until the next decision, shape ``(decisions,)``; the first holds what was lost
-    before it."""
-
-
-def play_choices(problem: Problem, seed: int, choose: Choice, interval_us: float = INTERVAL_US) -> Played:
-    """An episode in which ``choose`` gives a rule at each decision.
-
-    Args:
-        problem: as its scenario has it.
-        seed: of arrivals and durations.
-        choose: what is seen and the moment, to a row of the rules.
-        interval_us: how long a decision stands.
-    """
-    rules, device = ChosenRule(), make_device(DEVICE)
-    own = problem_for(rules, problem)
-    begin(rules, own, seed)
-    view = device.reset(own, seed, record="jobs")
-    seen = Seen(own.knowledge)
-    costs: list[float] = []
-    while view is not None:
-        now_us = view.time_us
-        rule = choose(seen, Moment(len(costs), functools.partial(seen.row, view)))
-        seen.chose(rule)
-        rules.choose(rule, now_us + interval_us)
-        while view is not None and view.time_us < rules.until_us:
-            device.apply(rules.decide(view))
-            view = device.advance()
-        costs.append(total_cost(own, cost_terms(own, device.costs)))
-    return Played(costs[-1] if costs else 0.0, np.diff(costs, prepend=0.0).astype(np.float32))
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """What each rule alone costs in a scenario, and what is seen on the way."""
-
-    costs: NDArray[np.float64]
-    """(rules,)"""
-    rule: NDArray[np.int64]
-    """(looks,) the rule that decided in the episode that was looked at."""
-    number: NDArray[np.int64]
-    """(looks,) of the decision."""
-    rows: NDArray[np.float16]
-    """(looks, WIDTH)"""
-    grown: NDArray[np.float32]
-    """(rules, decisions) growth of the cost in each episode."""
-
-
-def lesson_of(found: Drawn, seed: int) -> Lesson:
-    """Play each rule alone."""
-    problem = found.problem()
-    looks: list[tuple[int, int, Row]] = []
-    played = []
-    for rule in range(len(RULES)):
-
-        def look(_: Seen, moment: Moment, rule: int = rule) -> int:
-            if moment.number in LOOKS and (rule == 0 or moment.number > 0):
-                looks.append((rule, moment.number, moment.row()))
-            return rule
-
-        played.append(play_choices(problem, seed, look))
-    rule, number, rows = zip(*looks, strict=True)
-    decisions = max(len(one.grown) for one in played)
-    grown = np.zeros((len(RULES), decisions), np.float32)
-    for place, one in enumerate(played):
-        grown[place, : len(one.grown)] = one.grown
-    return Lesson(
-        costs=np.array([one.cost for one in played]),
-        rule=np.array(rule),
-        number=np.array(number),
-        rows=np.array(rows, np.float16),
-        grown=grown,
-    )
+STRAYS: Final = 0.03
+"""Share of the decisions that are drawn at random in half of the episodes, so that states beside the policy's own way
+are seen, too."""
+LATEST: Final = 0.8
+"""Of an episode's decisions; later ones change little."""
+AT_RANDOM: Final = 3
+"""Rules that are tried besides those that the policy prefers."""
+Choose = Callable[[int, Callable[[], Row]], int]
+"""A decision's number, from 0, and what shows what is seen, to a row of :data:`RULES`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fork:
     """What each rule costs that decides from some moment of an episode on, to its end."""
 
-    number: int
-    """Of the decision."""
     row: Row
     """What is seen there."""
     costs: NDArray[np.float64]
-    """(rules,) of the whole episodes; NaN: not played."""
-    before: float
-    """Cost until then."""
+    """(rules,) of the whole episodes, not below the scenario's floor; NaN: not played."""
+    decisions: int
+    """Of all episodes that were played for it."""
 
 
-def fork_of(problem: Problem, seed: int, choices: list[int], number: int, among: list[int]) -> Fork:
-    """Play an episode as ``choices`` say until a decision, and from there on by one rule, for each of some.
+def play_choices(problem: Problem, seed: int, choose: Choose, interval_us: float = INTERVAL_US) -> tuple[float, int]:
+    """An episode in which ``choose`` gives the rule at each decision.
 
     Args:
         problem: as its scenario has it.
         seed: of arrivals and durations.
-        choices: rules of the decisions before, at least ``number``.
-        number: of the decision, from 0.
-        among: the rules to try.
+        choose: gives the rules.
+        interval_us: how long a decision stands.
+
+    Returns:
+        its cost, and the number of its decisions.
     """
+    rules, device = ChosenRule(), make_device(DEVICE)
+    own = problem_for(rules, problem)
+    begin(rules, own, seed)
+    view = device.reset(own, seed, record="jobs")
+    seen, number = Seen(own.knowledge), 0
+    while view is not None:
+        rule = choose(number, functools.partial(seen.row, view))
+        seen.chose(rule)
+        rules.choose(rule, view.time_us + interval_us)
+        number += 1
+        while view is not None and view.time_us < rules.until_us:
+            device.apply(rules.decide(view))
+            view = device.advance()
+    return total_cost(own, cost_terms(own, device.costs)), number
+
+
+def play_policy(name: str, seed: int, weights: Weights) -> float:
+    """The cost of an episode by a policy, not below the scenario's floor."""
+    found = drawn(name)
+    cost, _ = play_choices(found.problem(), seed, lambda _, row: int(numbers_of(weights, row()).argmax()))
+    return max(cost, found.floor)
+
+
+def fork_at_first(name: str, seed: int) -> Fork:
+    """All rules from the first decision on."""
+    found = drawn(name)
+    return _fork(found.problem(), found.floor, seed, [], range(len(RULES)))
+
+
+def fork_on_the_way(name: str, seed: int, weights: Weights, tries: int, dice: np.random.Generator) -> Fork:
+    """Some rules from a decision on that is drawn, in an episode that a policy decides until then.
+
+    Args:
+        name: of the scenario.
+        seed: of the episode.
+        weights: of the policy.
+        tries: rules that the policy prefers, beside :data:`AT_RANDOM` others.
+        dice: draws all else.
+    """
+    found = drawn(name)
+    problem, choices, numbers = found.problem(), list[int](), list[NDArray[np.float32]]()
+    strays = STRAYS * int(dice.integers(2))
+
+    def choose(number: int, row: Callable[[], Row]) -> int:
+        numbers.append(numbers_of(weights, row()))
+        straying = dice.random(2) < (strays, 0.8)
+        if straying[0]:
+            choices.append(int(dice.integers(len(RULES))))
+        elif strays and straying[1] and number > 1:
+            choices.append(choices[-1])
+        else:
+            choices.append(int(numbers[-1].argmax()))
+        return choices[-1]
+
+    _, decisions = play_choices(problem, seed, choose)
+    at = int(dice.integers(1, max(2, int(LATEST * decisions)))) if decisions > 1 else 0
+    preferred = np.argsort(-numbers[at])[:tries].tolist()
+    among = sorted({*preferred, *dice.choice(len(RULES), AT_RANDOM, replace=False).tolist()})
+    fork = _fork(problem, found.floor, seed, choices[:at], among)
+    return Fork(fork.row, fork.costs, fork.decisions + decisions)
+
+
+def _fork(problem: Problem, floor: float, seed: int, choices: list[int], among: range | list[int]) -> Fork:
     costs = np.full(len(RULES), np.nan)
     rows: list[Row] = []
-    before = 0.0
+    total = 0
 
-    def held(rule: int) -> Choice:
-        def choose(_: Seen, moment: Moment) -> int:
-            if moment.number < number:
-                return choices[moment.number]
-            if moment.number == number and not rows:
-                rows.append(moment.row())
-            return rule
-
-        return choose
+    def choose(rule: int, number: int, row: Callable[[], Row]) -> int:
+        if number < len(choices):
+            return choices[number]
+        if number == len(choices) and not rows:
+            rows.append(row())
+        return rule
 
     for rule in among:
-        played = play_choices(problem, seed, held(rule))
-        costs[rule] = played.cost
-        before = float(played.grown[:number].sum())
-    return Fork(number, rows[0], costs, before)
+        cost, decisions = play_choices(problem, seed, functools.partial(choose, rule))
+        costs[rule] = max(cost, floor)
+        total += decisions
+    return Fork(rows[0], costs, total)
