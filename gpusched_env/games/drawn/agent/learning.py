@@ -1,4 +1,4 @@
-"""The same network to be trained, in PyTorch; and learning from what each rule alone costs."""
+"""The same network to be trained, in PyTorch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from gpusched_env.envs.features import TenantFeature
 from gpusched_env.games.drawn.agent.network import HIDDEN, SHAPES, TENANT_WIDTH, Weights
-from gpusched_env.games.drawn.agent.seeing import OTHERS, TENANTS
-from gpusched_env.games.drawn.environment.rules import RULES
+from gpusched_env.games.drawn.agent.seeing import OTHERS, REPERTOIRE, TENANTS
 
 
 class RuleNetwork(nn.Module):
@@ -19,10 +18,12 @@ class RuleNetwork(nn.Module):
         self.tenant = nn.Sequential(
             nn.Linear(len(TenantFeature), TENANT_WIDTH), nn.ReLU(), nn.Linear(TENANT_WIDTH, TENANT_WIDTH), nn.ReLU()
         )
-        self.all = nn.Sequential(nn.Linear(2 * TENANT_WIDTH + OTHERS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, len(RULES)))
+        self.all = nn.Sequential(
+            nn.Linear(2 * TENANT_WIDTH + OTHERS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, len(REPERTOIRE))
+        )
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Numbers by rule, shape ``(rows, rules)``; ``rows``: ``(rows, WIDTH)``."""
+        """Numbers by rule, shape ``(rows, choices)``; ``rows``: ``(rows, WIDTH)``."""
         tenants = rows[:, :TENANTS].reshape(len(rows), -1, len(TenantFeature))
         there = (tenants[..., TenantFeature.PRESENT] > 0.0).float()[..., None]
         each = self.tenant(tenants) * there

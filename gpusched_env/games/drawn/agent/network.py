@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.envs.features import TenantFeature
-from gpusched_env.games.drawn.agent.seeing import OTHERS, TENANTS, Row
-from gpusched_env.games.drawn.environment.rules import RULES
+from gpusched_env.games.drawn.agent.seeing import OTHERS, REPERTOIRE, TENANTS, Row
 
 Weights = dict[str, NDArray[np.float32]]
 TENANT_WIDTH: Final = 32
@@ -24,14 +23,14 @@ SHAPES: Final[dict[str, tuple[int, ...]]] = {
     "tenant.2.bias": (TENANT_WIDTH,),
     "all.0.weight": (HIDDEN, 2 * TENANT_WIDTH + OTHERS),
     "all.0.bias": (HIDDEN,),
-    "all.2.weight": (len(RULES), HIDDEN),
-    "all.2.bias": (len(RULES),),
+    "all.2.weight": (len(REPERTOIRE), HIDDEN),
+    "all.2.bias": (len(REPERTOIRE),),
 }
 """Arrays of weights by name; a layer's are ``(outputs, inputs)``."""
 
 
 def numbers_of(weights: Weights, row: Row) -> NDArray[np.float32]:
-    """A number for each rule, the largest of which is the policy's choice, shape ``(rules,)``.
+    """A number for each rule of the repertoire, the largest of which is the policy's choice, shape ``(choices,)``.
 
     Args:
         weights: as of :data:`SHAPES`.
@@ -46,4 +45,4 @@ def numbers_of(weights: Weights, row: Row) -> NDArray[np.float32]:
 
 
 def _layer(weights: Weights, name: str, given: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.maximum(given @ weights[f"{name}.weight"].T + weights[f"{name}.bias"], 0.0)
+    return np.asarray(np.maximum(given @ weights[f"{name}.weight"].T + weights[f"{name}.bias"], 0.0))

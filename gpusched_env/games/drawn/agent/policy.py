@@ -9,8 +9,8 @@ from gpusched_env.agents.policy_file import GamePolicyInfo
 from gpusched_env.agents.shipped import FOLDER
 from gpusched_env.envs.features import DeviceFeature, TenantFeature
 from gpusched_env.games.drawn.agent.network import SHAPES, Weights
+from gpusched_env.games.drawn.agent.seeing import REPERTOIRE
 from gpusched_env.games.drawn.environment.env import OfferFeature
-from gpusched_env.games.drawn.environment.rules import RULES
 
 SHIPPED: Final = FOLDER / "Drawn.npz"
 READS: Final = tuple(feature.name for table in (TenantFeature, DeviceFeature, OfferFeature) for feature in table)
@@ -22,12 +22,12 @@ class ChoicePolicyInfo(GamePolicyInfo, frozen=True, kw_only=True, forbid_unknown
 
     RULE = "choice"
     COUNTED = "rules"
-    TERMS = RULES
+    TERMS = REPERTOIRE
     SHAPES = SHAPES
     COLUMNS = READS
 
     format: Literal["gpusched-rule-choice"] = "gpusched-rule-choice"
-    terms: tuple[str, ...] = RULES
+    terms: tuple[str, ...] = REPERTOIRE
     reads: tuple[str, ...] = READS
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import begin
 from gpusched_env.games.drawn.agent.network import Weights, numbers_of
-from gpusched_env.games.drawn.agent.seeing import Row, Seen
+from gpusched_env.games.drawn.agent.seeing import REPERTOIRE, Row, Seen
 from gpusched_env.games.drawn.environment.env import INTERVAL_US
 from gpusched_env.games.drawn.environment.rules import RULES, ChosenRule
 from gpusched_env.games.drawn.problems.splits import drawn
@@ -27,10 +27,8 @@ STRAYS: Final = 0.03
 are seen, too."""
 LATEST: Final = 0.8
 """Of an episode's decisions; later ones change little."""
-AT_RANDOM: Final = 3
-"""Rules that are tried besides those that the policy prefers."""
 Choose = Callable[[int, Callable[[], Row]], int]
-"""A decision's number, from 0, and what shows what is seen, to a row of :data:`RULES`."""
+"""A decision's number, from 0, and what shows what is seen, to a place in the repertoire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +38,18 @@ class Fork:
     row: Row
     """What is seen there."""
     costs: NDArray[np.float64]
-    """(rules,) of the whole episodes, not below the scenario's floor; NaN: not played."""
+    """(choices,) of the whole episodes, not below the scenario's floor."""
     decisions: int
     """Of all episodes that were played for it."""
 
 
 def play_choices(problem: Problem, seed: int, choose: Choose, interval_us: float = INTERVAL_US) -> tuple[float, int]:
-    """An episode in which ``choose`` gives the rule at each decision.
+    """An episode in which ``choose`` gives the choice at each decision.
 
     Args:
         problem: as its scenario has it.
         seed: of arrivals and durations.
-        choose: gives the rules.
+        choose: gives the choices.
         interval_us: how long a decision stands.
 
     Returns:
@@ -63,9 +61,9 @@ def play_choices(problem: Problem, seed: int, choose: Choose, interval_us: float
     view = device.reset(own, seed, record="jobs")
     seen, number = Seen(own.knowledge), 0
     while view is not None:
-        rule = choose(number, functools.partial(seen.row, view))
-        seen.chose(rule)
-        rules.choose(rule, view.time_us + interval_us)
+        choice = choose(number, functools.partial(seen.row, view))
+        seen.chose(choice)
+        rules.choose(RULES.index(REPERTOIRE[choice]), view.time_us + interval_us)
         number += 1
         while view is not None and view.time_us < rules.until_us:
             device.apply(rules.decide(view))
@@ -83,56 +81,52 @@ def play_policy(name: str, seed: int, weights: Weights) -> float:
 def fork_at_first(name: str, seed: int) -> Fork:
     """All rules from the first decision on."""
     found = drawn(name)
-    return _fork(found.problem(), found.floor, seed, [], range(len(RULES)))
+    return _fork(found.problem(), found.floor, seed, [])
 
 
-def fork_on_the_way(name: str, seed: int, weights: Weights, tries: int, dice: np.random.Generator) -> Fork:
-    """Some rules from a decision on that is drawn, in an episode that a policy decides until then.
+def fork_on_the_way(name: str, seed: int, weights: Weights, dice: np.random.Generator) -> Fork:
+    """All rules from a decision on that is drawn, in an episode that a policy decides until then.
 
     Args:
         name: of the scenario.
         seed: of the episode.
         weights: of the policy.
-        tries: rules that the policy prefers, beside :data:`AT_RANDOM` others.
         dice: draws all else.
     """
     found = drawn(name)
-    problem, choices, numbers = found.problem(), list[int](), list[NDArray[np.float32]]()
+    problem, choices = found.problem(), list[int]()
     strays = STRAYS * int(dice.integers(2))
 
     def choose(number: int, row: Callable[[], Row]) -> int:
-        numbers.append(numbers_of(weights, row()))
         straying = dice.random(2) < (strays, 0.8)
         if straying[0]:
-            choices.append(int(dice.integers(len(RULES))))
+            choices.append(int(dice.integers(len(REPERTOIRE))))
         elif strays and straying[1] and number > 1:
             choices.append(choices[-1])
         else:
-            choices.append(int(numbers[-1].argmax()))
+            choices.append(int(numbers_of(weights, row()).argmax()))
         return choices[-1]
 
     _, decisions = play_choices(problem, seed, choose)
     at = int(dice.integers(1, max(2, int(LATEST * decisions)))) if decisions > 1 else 0
-    preferred = np.argsort(-numbers[at])[:tries].tolist()
-    among = sorted({*preferred, *dice.choice(len(RULES), AT_RANDOM, replace=False).tolist()})
-    fork = _fork(problem, found.floor, seed, choices[:at], among)
+    fork = _fork(problem, found.floor, seed, choices[:at])
     return Fork(fork.row, fork.costs, fork.decisions + decisions)
 
 
-def _fork(problem: Problem, floor: float, seed: int, choices: list[int], among: range | list[int]) -> Fork:
-    costs = np.full(len(RULES), np.nan)
+def _fork(problem: Problem, floor: float, seed: int, choices: list[int]) -> Fork:
+    costs = np.empty(len(REPERTOIRE))
     rows: list[Row] = []
     total = 0
 
-    def choose(rule: int, number: int, row: Callable[[], Row]) -> int:
+    def choose(choice: int, number: int, row: Callable[[], Row]) -> int:
         if number < len(choices):
             return choices[number]
         if number == len(choices) and not rows:
             rows.append(row())
-        return rule
+        return choice
 
-    for rule in among:
-        cost, decisions = play_choices(problem, seed, functools.partial(choose, rule))
-        costs[rule] = max(cost, floor)
+    for choice in range(len(REPERTOIRE)):
+        cost, decisions = play_choices(problem, seed, functools.partial(choose, choice))
+        costs[choice] = max(cost, floor)
         total += decisions
     return Fork(rows[0], costs, total)

@@ -11,7 +11,7 @@ import numpy as np
 from gpusched_env.errors import InputError
 from gpusched_env.games.drawn.agent.network import numbers_of
 from gpusched_env.games.drawn.agent.policy import read_choice_policy
-from gpusched_env.games.drawn.agent.seeing import Seen
+from gpusched_env.games.drawn.agent.seeing import REPERTOIRE, Seen
 from gpusched_env.games.drawn.environment.env import INTERVAL_US
 from gpusched_env.games.drawn.environment.rules import RULES, ChosenRule
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -64,8 +64,9 @@ class ChoosingAgent(ChosenRule):
         if view.time_us >= self._due_us:
             # The rule before it stands while the host decides, and the choice from then on.
             self.choose(self._decided, view.time_us + self._decision_us)
-            self._decided = int(numbers_of(self._weights, self._seen.row(view)).argmax())
-            self._seen.chose(self._decided)
+            choice = int(numbers_of(self._weights, self._seen.row(view)).argmax())
+            self._decided = RULES.index(REPERTOIRE[choice])
+            self._seen.chose(choice)
             self._due_us = view.time_us + self._interval_us
         if view.time_us >= self.until_us:
             self.choose(self._decided, self._due_us)

@@ -21,8 +21,6 @@ class ChoiceSettings(CheckedStruct, frozen=True, kw_only=True):
     """Moments in which rules are tried, in as many scenarios, a step."""
     first: Share = 0.3
     """Of them those at the beginning of an episode; in the first step all are."""
-    tries: Annotated[int, Meta(ge=1, le=17)] = 8
-    """Rules that the policy prefers, which are tried on the way, beside three at random."""
     passes: Count = 20
     """Passes over all that was tried so far, after each step."""
     batch_size: Annotated[int, Meta(ge=2)] = 256

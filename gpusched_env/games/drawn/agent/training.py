@@ -1,10 +1,10 @@
 """The training of the agent: policy gradients in which every action's return is played.
 
-In a moment of an episode, several rules are tried, each from there to the end, on the same arrivals. That gives the
+In a moment of an episode every rule is tried, from there to the end, on the same arrivals. That gives the
 whole gradient of the policy in that moment, not the noisy one of what it happened to draw: the sum over rules of the
 gradient of their probability times what they cost (all actions; R. Sutton, S. Singh, D. McAllester, *Comparing
-policy-gradient algorithms*, 2001). What a rule costs is the logarithm of the episode's cost, above that of the best one
-tried. Moments are drawn from the beginnings of episodes, and from what the policy itself comes to.
+policy-gradient algorithms*, 2001). What a rule costs is the logarithm of the episode's cost, above that of the
+best. Moments are drawn from the beginnings of episodes, and from what the policy itself comes to.
 
 Scenarios are those of the split to train on; those that are frozen, by which rules are tuned and selected, are left to
 these. Validations play scenarios that are drawn from far behind the others.
@@ -27,11 +27,10 @@ from gpusched_env.games.drawn.agent.learning import RuleNetwork
 from gpusched_env.games.drawn.agent.network import Weights
 from gpusched_env.games.drawn.agent.policy import ChoicePolicyInfo
 from gpusched_env.games.drawn.agent.rollouts import Fork, fork_at_first, fork_on_the_way, play_policy
-from gpusched_env.games.drawn.agent.seeing import WIDTH
+from gpusched_env.games.drawn.agent.seeing import REPERTOIRE, WIDTH
 from gpusched_env.games.drawn.agent.trainer import ChoiceTraining
 from gpusched_env.games.drawn.agent.validation import validation_names
 from gpusched_env.games.drawn.environment.env import DRAWS
-from gpusched_env.games.drawn.environment.rules import RULES
 from gpusched_env.games.drawn.problems.splits import FROZEN, TRAIN
 
 WORST: Final = 3.0
@@ -46,12 +45,11 @@ class Trial:
     seed: int
     weights: Weights | None
     """Of the policy; ``None``: rules are tried from the beginning."""
-    tries: int
 
     def __call__(self) -> Fork:
         if self.weights is None:
             return fork_at_first(self.name, self.seed)
-        return fork_on_the_way(self.name, self.seed, self.weights, self.tries, np.random.default_rng(self.seed))
+        return fork_on_the_way(self.name, self.seed, self.weights, np.random.default_rng(self.seed))
 
 
 def _run(trial: Trial) -> Fork:
@@ -96,8 +94,8 @@ class ChoiceGradient:
             weight_decay=self._settings["weight_decay"],
         )
         self._rows = np.zeros((0, WIDTH), np.float32)
-        self._worse = np.zeros((0, len(RULES)), np.float32)
-        """By what each rule's cost was above the best one's, in logarithms; NaN: not tried."""
+        self._worse = np.zeros((0, len(REPERTOIRE)), np.float32)
+        """By what each rule's cost was above the best one's, in logarithms."""
         if state is not None:
             self.timesteps, self._steps = state["timesteps"], state["steps"]
             self._rows, self._worse = state["rows"], state["worse"]
@@ -142,14 +140,13 @@ class ChoiceGradient:
         forks = [found[place] for place in range(len(trials))]
         self._steps += 1
         logs = np.log([fork.costs for fork in forks])
-        worse = np.minimum(logs - np.nanmin(logs, 1, keepdims=True), WORST).astype(np.float32)
+        worse = np.minimum(logs - logs.min(1, keepdims=True), WORST).astype(np.float32)
         self._rows = np.concatenate((self._rows, [fork.row for fork in forks]))
         self._worse = np.concatenate((self._worse, worse))
         lost = self._learn()
         figures = {
             "gradient/lost": lost,
             "gradient/moments": float(len(self._rows)),
-            "gradient/tried": statistics.fmean(np.isfinite(worse).sum(1).tolist()),
         }
         self._course.board.scalars(figures, self.timesteps)
 
@@ -162,23 +159,21 @@ class ChoiceGradient:
             at_first = self._steps == 0 or dice.random() < settings["first"]
             name = f"{TRAIN}-{int(dice.integers(FROZEN, DRAWS))}"
             seed = int(dice.integers(TRAINING_SEED, VALIDATION_SEED))
-            found.append(Trial(name, seed, None if at_first else weights, settings["tries"]))
+            found.append(Trial(name, seed, None if at_first else weights))
         return found
 
     def _learn(self) -> float:
         """Passes over all moments; returns what the policy lost to the best rule in the last one, in logarithms."""
         settings = self._settings
-        tried = np.isfinite(self._worse)
-        rows, worse = torch.from_numpy(self._rows), torch.from_numpy(np.nan_to_num(self._worse))
-        off = torch.from_numpy(np.where(tried, 0.0, -np.inf).astype(np.float32))
+        rows, worse = torch.from_numpy(self._rows), torch.from_numpy(self._worse)
         order = torch.Generator().manual_seed(self._steps)
         losses: list[float] = []
         for _ in range(settings["passes"]):
             losses = []
-            for batch in torch.randperm(len(rows), generator=order).split(settings["batch_size"]):
-                share = torch.log_softmax(self._network(rows[batch]) + off[batch], 1)
+            for batch in torch.split(torch.randperm(len(rows), generator=order), settings["batch_size"]):
+                share = torch.log_softmax(self._network(rows[batch]), 1)
                 lost = (share.exp() * worse[batch]).sum(1)
-                entropy = -(share.exp() * share.clamp(min=-50.0)).sum(1)
+                entropy = -(share.exp() * share).sum(1)
                 loss = (lost - settings["ent_coef"] * entropy).mean()
                 self._optimiser.zero_grad()
                 loss.backward()
