@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.games.fleet.papers.fgd import NAMES, Paper
+from gpusched_env.games.fleet.papers.fgd import Paper
 from gpusched_env.games.fleet.papers.fgd.runs import (
+    NAMES,
     SEEDS,
     WORKLOADS,
     ClusterCurves,
