@@ -12,8 +12,8 @@ from gpusched_env.games.fleet.papers.fgd import NAMES, Paper
 from gpusched_env.games.fleet.papers.fgd.runs import (
     SEEDS,
     WORKLOADS,
+    AllocationCurves,
     ClusterCurves,
-    Curves,
     PlacedWorkload,
     equal_runs,
     published,
@@ -92,8 +92,8 @@ def test_a_difference_is_off(used: float, fragmented: float, off: str) -> None:
 
 
 def test_runs_are_equal_up_to_rounding() -> None:
-    theirs = Curves(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2)))
-    ours = Curves(theirs.allocation + np.array([[0.009, 0.0], [0.0, 0.02]]), theirs.fragmentation)
+    theirs = AllocationCurves(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2)))
+    ours = AllocationCurves(theirs.allocation + np.array([[0.009, 0.0], [0.0, 0.02]]), theirs.fragmentation)
     assert equal_runs(ours, theirs).tolist() == [True, False]
 
 
