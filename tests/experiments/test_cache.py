@@ -1,4 +1,4 @@
-"""``gpusched cache``: what was compiled, and whether it is still of its source."""
+"""``gpusched lab cache``: what was compiled, and whether it is still of its source."""
 
 from __future__ import annotations
 

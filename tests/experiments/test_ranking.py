@@ -132,7 +132,7 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     page = written_pages(ranking)
     assert ranking.cheapest("Toy") == "sjf"
     assert "Devices compiled and reference: the same order, costs of every episode" in page
-    assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
+    assert "gpusched lab rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
     assert "Toy,own workloads,2,sjf,1.14,1.14,1.14,sjf," in page
     alone = "0.93,0.93,0.93"
     assert f"Toy,own workloads,2,alone (bound),{alone},sjf,-0.184,-0.184,-0.184," in page

@@ -151,14 +151,14 @@ def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytes
     assert f"SHA-256 of `Toy.npz`: `{sha}`" in written_page
     assert "Seed 0, 2,000 decisions, with gpusched-env 1.0:" in written_page
     assert written_page.endswith(
-        "gpusched rank Toy --schedulers learned,sjf --seeds 4 --seed 0 --workloads own --simulators compiled "
+        "gpusched lab rank Toy --schedulers learned,sjf --seeds 4 --seed 0 --workloads own --simulators compiled "
         "--json many.json\n"
-        "gpusched rank Toy --schedulers sjf,fifo,reef --seeds 2 --seed 0 --workloads own --simulators compiled "
+        "gpusched lab rank Toy --schedulers sjf,fifo,reef --seeds 2 --seed 0 --workloads own --simulators compiled "
         "--json all.json\n"
         "gpusched train Toy --seed 0 --out runs/toy-0\n"
         "gpusched train Toy --seed 1 --out runs/toy-1\n"
-        "gpusched curves runs/toy-0 runs/toy-1 --json curves.json\n"
-        "gpusched results many.json all.json --curves curves.json --docs docs/results.md\n"
+        "gpusched lab curves runs/toy-0 runs/toy-1 --json curves.json\n"
+        "gpusched lab page results many.json all.json --curves curves.json --docs docs/results.md\n"
         "```\n"
     )
     assert "](results-Toy.svg)" in written_page

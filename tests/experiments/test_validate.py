@@ -81,7 +81,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def validate(folder: Path, tmp_path: Path) -> Callable[..., Result]:
-    """``gpusched validate`` of the folder in this process."""
+    """``gpusched lab validate`` of the folder in this process."""
 
     def run(*options: str) -> Result:
         paths = ("--json", str(tmp_path / "v.json"), "--out", str(tmp_path / "out"))

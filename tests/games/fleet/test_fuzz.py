@@ -70,7 +70,7 @@ def test_the_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["fuzz", "--fleets", "--device", device, *options])
     assert result.exit_code == 1
     [stored] = out.glob("*.json")
-    assert f"gpusched fuzz --fleets --replay {stored}" in result.output
+    assert f"gpusched lab fuzz --fleets --replay {stored}" in result.output
     again = ["fuzz", "--fleets", "--replay", str(stored)]
     assert CliRunner().invoke(app, [*again, "--trust"]).exit_code == 1
     assert CliRunner().invoke(app, [*again, "--device", "compiled"]).exit_code == 0

@@ -115,7 +115,7 @@ class DrawnGame(OwnGame):
         Raises:
             InputError: a search of its own plays many scenarios a little before it plays few a lot.
         """
-        raise InputError(f"{NAME} has a search of its own: gpusched drawn-tune")
+        raise InputError(f"{NAME} has a search of its own: gpusched lab drawn-tune")
 
     def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> GameTraining:
         """
@@ -130,7 +130,7 @@ class DrawnGame(OwnGame):
         Raises:
             InputError: its devices are those of all scenarios.
         """
-        raise InputError(f"{NAME} has the devices of scenarios: gpusched fuzz without a game compares these")
+        raise InputError(f"{NAME} has the devices of scenarios: gpusched lab fuzz without a game compares these")
 
 
 def made_of(schedulers: Sequence[str]) -> Fingerprints:

@@ -75,7 +75,7 @@ def test_the_command(tmp_path: Path) -> None:
     options = ["--episodes", "1", "--workers", "1", "--shrink-s", "0", "--out", str(out)]
     result = CliRunner().invoke(app, ["fuzz", "--launches", "--device", device, *options])
     assert result.exit_code == 1
-    assert f"gpusched fuzz --launches --replay {out / 'seed0-episode0.json'}" in result.output
+    assert f"gpusched lab fuzz --launches --replay {out / 'seed0-episode0.json'}" in result.output
     again = ["fuzz", "--launches", "--replay", str(out / "seed0-episode0.json")]
     assert CliRunner().invoke(app, [*again, "--trust"]).exit_code == 1
     assert CliRunner().invoke(app, [*again, "--device", "compiled"]).exit_code == 0
