@@ -40,6 +40,7 @@ EXIT_DEADLOCK = 3
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 
+
 def _group(about: str, epilog: str = "") -> typer.Typer:
     """An empty group of commands, which says what there is where none is named."""
     return typer.Typer(

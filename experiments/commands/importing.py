@@ -1,4 +1,4 @@
-"""``gpusched import trace``, ``import-steps`` and ``import-kernels``: recordings become workloads."""
+"""``gpusched import trace``, ``steps`` and ``kernels``: recordings become workloads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def import_trace(
     name: Annotated[str | None, typer.Option(help="Name of the workload. Default: from the file's name.")] = None,
     gpu: Annotated[
         str | None,
-        typer.Option(help="GPU of the recording (gpusched list gpus, or a .yaml file). Default: as the recording says."),
+        typer.Option(
+            help="GPU of the recording (gpusched list gpus, or a .yaml file). Default: as the recording says."
+        ),
     ] = None,
     iteration: Annotated[
         str | None,
@@ -59,7 +61,9 @@ def import_trace(
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Recording of the L2 (gpusched lab record DIR --sets cache) with this network."),
+        typer.Option(
+            metavar="PATH", help="Recording of the L2 (gpusched lab record DIR --sets cache) with this network."
+        ),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:

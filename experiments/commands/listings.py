@@ -1,4 +1,4 @@
-"""``gpusched list scenarios``, ``schedulers``, ``gpus``, ``workloads``: what there is, a line each; and slices of a GPU."""
+"""``gpusched list``: what there is, a line each; and slices of a GPU."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from gpusched_env.experiments.lib.options import (
+    AllSchedulers,
     FirstSeed,
     Gpu,
     Overwrite,
     Scenarios,
-    Schedulers,
     Seeds,
     Settings,
     Trust,
@@ -27,7 +27,7 @@ from gpusched_env.experiments.lib.options import (
 class RankingOptions:
     """Options of a ranking."""
 
-    schedulers: Schedulers = ""
+    schedulers: AllSchedulers = ""
     seeds: Seeds = 10
     seed: FirstSeed = 0
     workloads: Annotated[

@@ -92,7 +92,8 @@ def train_command(
         ),
     ] = None,
     imitate: Annotated[
-        str | None, typer.Option(metavar="SCHEDULER", help="First do as this scheduler does (gpusched list schedulers).")
+        str | None,
+        typer.Option(metavar="SCHEDULER", help="First do as this scheduler does (gpusched list schedulers)."),
     ] = None,
     imitate_episodes: Annotated[int | None, typer.Option(min=1, help="Episodes to imitate.")] = None,
     baselines: Annotated[

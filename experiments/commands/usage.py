@@ -24,7 +24,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """
         Raises:
-            InputError: there is no such command.
+            UsageError: there is no such command.
         """
         name = args[0]
         if name in self.commands:
@@ -38,7 +38,7 @@ class Commands(TyperGroup):
         known |= {own: f"{path} {own}" for own in self.commands}
         close = difflib.get_close_matches(name, known, n=1)
         cure = f"did you mean {known[close[0]]}?" if close else f"there are {', '.join(self.commands)}"
-        raise InputError(f"{path} has no command {name!r}; {cure}")
+        return ctx.fail(f"{path} has no command {name!r}; {cure}")
 
 
 def explained(error: Any) -> InputError:
@@ -54,8 +54,10 @@ def explained(error: Any) -> InputError:
     if given is not None and about:
         return InputError(f"{_shown(given)}: {error.message.rstrip('.')}; {about}")
     said = error.format_message().rstrip(".")
-    usage = "" if context is None else f"; {' '.join(context.get_usage().split())}"
-    return InputError(f"{said}{usage}")
+    if said.startswith(path):
+        return InputError(said)
+    usage = "" if context is None else f"; {' '.join(context.get_usage().split()).lower()}"
+    return InputError(f"{path}: {said[:1].lower()}{said[1:]}{usage}")
 
 
 def show_help(context: typer.Context) -> None:
@@ -66,7 +68,8 @@ def show_help(context: typer.Context) -> None:
 
 def _shown(parameter: Any) -> str:
     """An option by its long name, an argument as the help has it."""
-    return next((name for name in parameter.opts if name.startswith("--")), parameter.metavar or parameter.name.upper())
+    options = [name for name in parameter.opts if name.startswith("--")]
+    return str(options[0] if options else parameter.metavar or parameter.name.upper())
 
 
 def _option_cure(context: Any, name: str) -> str:

@@ -251,7 +251,7 @@ def check_alike(rankings: Mapping[str, Ranking], parts: Sequence[str] = PARTS) -
             if part in parts and not both:
                 raise InputError(
                     f"{where}: {cell.scheduler} on {cell.variant}, seed {cell.seed}: made by other {part} than others "
-                    "that it is compared with; gpusched lab rank --resume, or rank-replay --note, makes them alike"
+                    "that it is compared with; gpusched lab rank --resume or lab replay --note makes them alike"
                 )
             common[part, *place] = both
 

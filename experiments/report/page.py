@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import yaml
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from gpusched_env.display.palette import tenant
@@ -18,7 +19,7 @@ from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.report.charts import ComparisonPlots, interesting_window, looks
 from gpusched_env.experiments.report.result import Result
-from gpusched_env.experiments.report.tables import PAGE, notes, tables
+from gpusched_env.experiments.report.tables import ALL_COLUMNS, PAGE, cautions, explanation, tables
 from gpusched_env.hardware.placement import sm_order
 
 if TYPE_CHECKING:
@@ -138,7 +139,9 @@ def report_html(comparison: Comparison, result: Result) -> str:
         comparison=comparison,
         facts=_facts(comparison),
         tables=tables(comparison, PAGE),
-        notes=notes(comparison),
+        all_columns=Markup(ALL_COLUMNS),
+        cautions=cautions(comparison),
+        explanation=explanation(comparison),
         charts={name: _on_page(name, chart) for name, chart in charts(comparison).items()},
         looks=looks(comparison),
         strokes=STROKES,

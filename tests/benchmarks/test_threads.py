@@ -1,4 +1,4 @@
-"""``gpusched lab bench --threads``: the loop is the same with any number of threads, and figures are medians of rounds."""
+"""``gpusched lab bench --threads``: the loop is the same with any number of threads, figures are medians of rounds."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def test_an_interrupt_keeps_what_was_done(tmp_path: Path, monkeypatch: pytest.Mo
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
     """``gpusched lab fuzz`` in an empty folder, in this process."""
     monkeypatch.chdir(tmp_path)
-    return lambda *arguments: CliRunner().invoke(app, ["fuzz", "--workers", "1", *arguments])
+    return lambda *arguments: CliRunner().invoke(app, ["lab", "fuzz", "--workers", "1", *arguments])
 
 
 def test_the_command_reports_and_stores_counterexamples(run: Callable[..., Result], tmp_path: Path) -> None:

@@ -371,7 +371,7 @@ def test_an_interrupted_replay_says_so(tmp_path: Path, monkeypatch: pytest.Monke
         return run_cell(self, cell)
 
     monkeypatch.setattr(RunCell, "__call__", interrupted)
-    done = CliRunner().invoke(app, ["rank-replay", str(path), str(path), "--workers", "1"])
+    done = CliRunner().invoke(app, ["lab", "replay", str(path), str(path), "--workers", "1"])
     assert done.exit_code == 130
     assert f"{path}: 3 episodes; interrupted\n3 episodes of 2 files" in done.stdout
 
@@ -386,7 +386,7 @@ def test_a_replay_bears_what_another_processor_rounds_otherwise(
     first = ranking.episodes[0]
     ranking.episodes[0] = msgspec.structs.replace(first, cost=first.cost * factor)
     path.write_bytes(encode_ranking(ranking))
-    done = CliRunner().invoke(app, ["rank-replay", str(path), "--workers", "1"])
+    done = CliRunner().invoke(app, ["lab", "replay", str(path), "--workers", "1"])
     assert done.exit_code == code
     exact = figures - (factor != 1.0)
     assert f"to the last bit: {exact}; equal within a relative 1e-12 only: {close}\n" in done.stdout

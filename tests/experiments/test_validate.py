@@ -86,7 +86,7 @@ def validate(folder: Path, tmp_path: Path) -> Callable[..., Result]:
     def run(*options: str) -> Result:
         paths = ("--json", str(tmp_path / "v.json"), "--out", str(tmp_path / "out"))
         return CliRunner().invoke(
-            app, ["validate", str(folder), "--gpu", "h100-sxm", "--workers", "1", *paths, *options]
+            app, ["lab", "validate", str(folder), "--gpu", "h100-sxm", "--workers", "1", *paths, *options]
         )
 
     return run

@@ -47,7 +47,7 @@ def test_the_rest_works_without_a_room(folder: str, tmp_path: Path) -> None:
     registry.write_text(text)
 
     run(tree, "-W", "ignore", "-c", EVERYTHING)
-    known = run(tree, "-m", "gpusched_env.experiments.cli", "schedulers")
+    known = run(tree, "-m", "gpusched_env.experiments.cli", "list", "schedulers")
     assert not any(f"({name})" in known for name in names)
     assert all(f"({other})" in known for other in ROOMS if other not in names)
     compared = ("compare", "Toy", "--schedulers", "sjf,pass-through", "--seeds", "1", "--workers", "1")

@@ -20,8 +20,8 @@ This is how it is judged. It was written down before the agent played a publishe
 * *Opponents*: FGD as published, and FGD with options that a search on drawn problems found: how many pods are typical,
   and weights with which the scores of BestFit, DotProd and Packing are added.
 * *What is left*: a packing that knows all pods beforehand and may refuse some, and a bound by a linear programme
-  (`gpusched lab cluster --offline`), for the pods of seed 42. A quarter of the gap between FGD and that packing is to be
-  closed. No policy can have all of it, as each pod that fits must be placed when it comes.
+  (`gpusched lab cluster --offline`), for the pods of seed 42. A quarter of the gap between FGD and that packing is to
+  be closed. No policy can have all of it, as each pod that fits must be placed when it comes.
 * *Time*: at most 1 ms a placement on all 1,523 nodes of the cluster.
 * *Drawn problems* with seeds that nothing else uses stand beside the published ones. They decide nothing.
 """
