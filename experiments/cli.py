@@ -10,12 +10,13 @@ import sys
 import threading
 from typing import Annotated, Any, Final
 
+from gpusched_env.errors import DeadlockError, GpuschedError, needs
+
 try:
     import typer
 except ModuleNotFoundError as error:
-    sys.exit(f"error: the command line needs {error.name}: pip install 'gpusched-env[experiments]'")
+    sys.exit(f"error: {needs('the command line', str(error.name), 'experiments')}")
 
-from gpusched_env.errors import DeadlockError, GpuschedError
 from gpusched_env.experiments.commands import (
     cache,
     compare,

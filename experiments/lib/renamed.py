@@ -22,6 +22,7 @@ RENAMED: Final = {
 
 
 def now_called(command: str) -> str:
-    """A command (``gpusched rank-page``) by the name that it has now."""
-    program, _, name = command.partition(" ")
-    return f"{program} {RENAMED.get(name, name)}"
+    """A command (``gpusched rank-page ...``) by the name that it has now."""
+    program, _, rest = command.partition(" ")
+    name, space, arguments = rest.partition(" ")
+    return f"{program} {RENAMED.get(name, name)}{space}{arguments}"

@@ -253,9 +253,9 @@ def _commands(rankings: Mapping[str, Ranking], curves: Mapping[str, Curves], doc
     for file, found in curves.items():
         folders = [_folder(curve.command, found.scenario) for curve in found.curves]
         lines += [curve.command for curve in found.curves]
-        lines.append(shlex.join(["gpusched", "curves", *folders, "--json", file]))
+        lines.append(shlex.join(["gpusched", "lab", "curves", *folders, "--json", file]))
     given = [part for file in curves for part in ("--curves", file)]
-    return [*lines, shlex.join(["gpusched", "results", *rankings, *given, "--docs", str(docs)])]
+    return [*lines, shlex.join(["gpusched", "lab", "page", "results", *rankings, *given, "--docs", str(docs)])]
 
 
 def _folder(command: str, scenario: str) -> str:

@@ -131,5 +131,5 @@ def test_what_is_missing_is_named(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatc
     with refused(InputError, "NVIDIA GPU", "machine"):
         CupyRecorder()
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with refused(InputError, "recording", "gpusched-env[gpu]"):
+    with refused(InputError, "recording", "[gpu]"):
         CupyRecorder()

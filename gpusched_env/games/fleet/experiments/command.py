@@ -125,7 +125,7 @@ def _problem(options: FleetOptions) -> FleetProblem:
 
 
 def _run(dispatcher: FleetDispatcher, problem: FleetProblem, options: FleetOptions) -> FleetRun:
-    from gpusched_env.errors import InputError
+    from gpusched_env.errors import InputError, needs
     from gpusched_env.games.fleet.device import run_fleet
     from gpusched_env.games.fleet.experiments.levels import BlockLevel, run_in_shards
 
@@ -135,7 +135,7 @@ def _run(dispatcher: FleetDispatcher, problem: FleetProblem, options: FleetOptio
     try:
         return run_in_shards(dispatcher, problem, options.shards or 1, options.ray_address, level)
     except ModuleNotFoundError as error:
-        raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
+        raise InputError(needs("--ray-address", error.name or "Ray", "ray")) from error
 
 
 def _figures(run: FleetRun) -> dict[str, Any]:

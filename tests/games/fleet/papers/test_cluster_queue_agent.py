@@ -48,7 +48,7 @@ def test_only_held_out_blocks_are_judged() -> None:
 def test_the_page_has_its_tables_and_the_training() -> None:
     page = made(1.0).markdown()
     assert "| 0.95 | Packing, shortest first |" in page
-    assert "gpusched lab train-cluster-queue --steps 1000 --seed 0" in page
+    assert "gpusched train-cluster-queue --steps 1000 --seed 0" in page
     assert len(made(1.0).attachments()["blocks"]) == 16 * 4 * 11
 
 
