@@ -10,12 +10,12 @@ import sys
 import threading
 from typing import Annotated, Any, Final
 
-from gpusched_env.errors import DeadlockError, GpuschedError, needs
+from gpusched_env.errors import EXTRA_OF, DeadlockError, GpuschedError, needs
 
 try:
     import typer
 except ModuleNotFoundError as error:
-    sys.exit(f"error: {needs('the command line', str(error.name), 'experiments')}")
+    sys.exit(f"error: {needs('the command line', str(error.name))}")
 
 from gpusched_env.experiments.commands import (
     cache,
@@ -165,6 +165,12 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing not in EXTRA_OF:
+            raise
+        _complain(GpuschedError(needs(" ".join(["gpusched", *_words(sys.argv[1:])]), missing)))
+        sys.exit(EXIT_INPUT)
     except (MemoryError, ImportError, RuntimeError) as error:
         short = ("map segment", "start new thread")
         if not isinstance(error, MemoryError) and not any(words in str(error) for words in short):
@@ -180,6 +186,13 @@ def main() -> None:
     except GpuschedError as error:
         _complain(error)
         sys.exit(EXIT_INPUT)
+
+
+def _words(arguments: list[str]) -> list[str]:
+    """Those that name the command."""
+    groups = {"lab", "list", "import", "page"}
+    last = next((place for place, word in enumerate(arguments) if word not in groups), len(arguments))
+    return arguments[: last + 1]
 
 
 class OutputError(GpuschedError):

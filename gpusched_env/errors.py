@@ -39,18 +39,30 @@ class GpuError(GpuschedError):
     """A real GPU, its driver or a kernel on it has failed; nothing is left on it."""
 
 
-def needs(what: str, package: str, extra: str) -> str:
-    """One sentence for a package that is not installed, with what brings it.
+_PACKAGES = {
+    "experiments": "cloudpickle jinja2 loky markupsafe matplotlib pandas perfetto plotly pyarrow rich scipy typer",
+    "train": "cmaes sb3_contrib stable_baselines3 tensorboard torch",
+    "sweep": "optuna sqlalchemy",
+    "ray": "dm_tree lz4 ormsgpack ray",
+    "video": "moviepy",
+    "gpu": "cuda cupy nvmath",
+}
+EXTRA_OF = {package: extra for extra, packages in _PACKAGES.items() for package in packages.split()}
+"""Extras by what they bring, as it is imported."""
+
+
+def needs(what: str, package: str) -> str:
+    """One sentence for a package that is not installed, with the extra that brings it.
 
     Args:
         what: it is for, in the words of whoever asked.
-        package: that is missing.
-        extra: of this package, which has it in the versions that are known to work.
+        package: that is missing, as it is imported.
     """
-    return f"{what} needs {package}: {installing(extra)}"
+    top = package.partition(".")[0]
+    return f"{what} needs {top}: {_installing(EXTRA_OF[top])}"
 
 
-def installing(extra: str) -> str:
+def _installing(extra: str) -> str:
     """The command that installs an extra from where this package came: a checkout, a wheel, else an index."""
     import json
     from importlib import metadata

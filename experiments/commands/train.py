@@ -171,14 +171,10 @@ def search_command(scenario: Scenario, options: SearchOptions) -> None:
     """
     from gpusched_env.agents.files import writing_to
     from gpusched_env.agents.training.folder import write_json
-    from gpusched_env.errors import InputError, needs
     from gpusched_env.experiments.lib.terminal import output_console
     from gpusched_env.experiments.settings import parse_settings
+    from gpusched_env.experiments.sweep.local import OUTCOME, table
 
-    try:
-        from gpusched_env.experiments.sweep.local import OUTCOME, table
-    except ModuleNotFoundError as error:
-        raise InputError(needs("gpusched lab search", str(error.name), "sweep")) from error
     fixed = dict(parse_settings(options.settings or []))
     config = _config(scenario, options, fixed)
     folder = options.out if options.out is not None else Path("results") / "sweep" / config.scenario.name
@@ -212,15 +208,12 @@ def _config(scenario: str, options: SearchOptions, fixed: dict[str, Any]) -> Tra
 def _tried(config: TrainingConfig, folder: Path, options: SearchOptions, fixed: frozenset[str]) -> list[SweepTrial]:
     """All trials, run on this machine or on a cluster."""
     from gpusched_env.agents.files import writing_to
-    from gpusched_env.errors import InputError, needs
     from gpusched_env.experiments.sweep import local
 
     if options.ray_address is None:
         return local.sweep(config, options.trials, folder, fixed=fixed, on_trial=_tell)
-    try:
-        from gpusched_env.experiments.sweep import cluster
-    except ImportError as error:
-        raise InputError(needs("--ray-address", error.name or "Ray", "ray")) from error
+    from gpusched_env.experiments.sweep import cluster
+
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return cluster.sweep(config, options.trials, folder, options.ray_address, fixed=fixed, trust=options.trust)
@@ -253,15 +246,11 @@ def tune_command(
     result file comes with the package (baselines/tuned).
     """
     from gpusched_env.baselines.registered import split_specs
-    from gpusched_env.errors import InputError, needs
     from gpusched_env.experiments.lib.files import refuse_existing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.experiments.tuning.search import tune
     from gpusched_env.experiments.tuning.table import tuning_table
 
-    try:
-        from gpusched_env.experiments.tuning.search import tune
-    except ModuleNotFoundError as error:
-        raise InputError(needs("gpusched tune", str(error.name), "sweep")) from error
     refuse_existing(json, "--json", overwrite=overwrite or resume)
     try:
         with progress_bar(None) as on_progress:

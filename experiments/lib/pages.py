@@ -151,7 +151,7 @@ def drawing(size_in: tuple[float, float]) -> Iterator[tuple[Figure, Callable[[],
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError(needs("a picture", "matplotlib", "experiments")) from error
+        raise InputError(needs("a picture", "matplotlib")) from error
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size_in, layout="constrained")
 

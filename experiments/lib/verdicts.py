@@ -327,7 +327,7 @@ def _finished(
     try:
         from gpusched_env.experiments.lib.ray_tasks import run_tasks_on_ray
     except ModuleNotFoundError as error:
-        raise InputError(needs("--ray-address", error.name or "Ray", "ray")) from error
+        raise InputError(needs("--ray-address", "ray")) from error
     return run_tasks_on_ray(task, cells, ray_address)
 
 

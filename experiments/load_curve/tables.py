@@ -137,7 +137,7 @@ class LoadPlots:
         try:
             from gpusched_env.display.still import Chart
         except ImportError as error:
-            raise InputError(needs("a chart", "plotly", "experiments")) from error
+            raise InputError(needs("a chart", "plotly")) from error
         chart, values = Chart(), self._curve.values
         for name, its_look in looks(self._curve).items():
             line = self._curve.line(name, figure, tenant)

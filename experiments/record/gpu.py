@@ -76,7 +76,7 @@ class CupyRecorder:
         try:
             from cuda.bindings import driver
         except ImportError:
-            raise InputError(needs("recording", "cuda-core", "gpu")) from None
+            raise InputError(needs("recording", "cuda")) from None
         self._bindings = driver
         self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         with self._told():

@@ -20,7 +20,7 @@ def frame(columns: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> DataFrame
     try:
         from pandas import DataFrame
     except ImportError as error:
-        raise InputError(needs("a data frame", "pandas", "experiments")) from error
+        raise InputError(needs("a data frame", "pandas")) from error
     return DataFrame(columns)
 
 

@@ -346,7 +346,7 @@ def _video(pictures: Sequence[NDArray[np.uint8]], path: Path, frames_per_s: floa
     try:
         from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
     except ImportError as error:
-        raise InputError(f"{path}: {needs('a video', 'moviepy', 'video')}; a .gif does not") from error
+        raise InputError(f"{path}: {needs('a video', 'moviepy')}; a .gif does not") from error
     # Most players want even sizes.
     even = [p[: p.shape[0] // 2 * 2, : p.shape[1] // 2 * 2] for p in pictures]
     ImageSequenceClip(even, fps=frames_per_s).write_videofile(str(path), logger=None)

@@ -241,7 +241,7 @@ def _chart(
 
         from gpusched_env.display.still import Chart
     except ImportError as error:
-        raise InputError(needs("a chart", "plotly", "experiments")) from error
+        raise InputError(needs("a chart", "plotly")) from error
     above, beside = grid or (max(1, len(rows)), max(1, len(columns)))
     chart = make_subplots(
         figure=Chart(),

@@ -70,7 +70,7 @@ class Chart(Figure):  # type: ignore[misc]  # Plotly has no types.
         try:
             content = picture(self, kind, width_in, title=title)
         except ImportError as error:
-            raise InputError(needs("saving a chart", "matplotlib", "experiments")) from error
+            raise InputError(needs("saving a chart", "matplotlib")) from error
         try:
             path.write_bytes(content)
         except OSError as error:
@@ -180,7 +180,7 @@ def _nearest(panels: Mapping[str, Any], layout: Mapping[str, Any], note: Mapping
 
     def off(name: str) -> float:
         x, y = (layout.get(f"{letter}axis{name[1:]}", {}).get("domain", (0, 1)) for letter in ("x", "y"))
-        return abs((x[0] + x[1]) / 2 - float(note["x"])) + abs(y[1] - float(note["y"]))
+        return float(abs((x[0] + x[1]) / 2 - note["x"]) + abs(y[1] - note["y"]))
 
     return panels[min(panels, key=off)]
 

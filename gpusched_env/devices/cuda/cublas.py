@@ -30,7 +30,7 @@ def bindings() -> Any:
     try:
         from nvmath.bindings import cublas
     except ImportError:
-        raise InputError(needs("a library kernel", "nvmath-python", "gpu")) from None
+        raise InputError(needs("a library kernel", "nvmath")) from None
     return cublas
 
 

@@ -135,7 +135,7 @@ def _run(dispatcher: FleetDispatcher, problem: FleetProblem, options: FleetOptio
     try:
         return run_in_shards(dispatcher, problem, options.shards or 1, options.ray_address, level)
     except ModuleNotFoundError as error:
-        raise InputError(needs("--ray-address", error.name or "Ray", "ray")) from error
+        raise InputError(needs("--ray-address", "ray")) from error
 
 
 def _figures(run: FleetRun) -> dict[str, Any]:
