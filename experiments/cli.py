@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from gpusched_env.errors import EXTRA_OF, DeadlockError, GpuschedError, needs
 
@@ -42,11 +42,10 @@ EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 
 
-def _group(about: str, epilog: str = "") -> typer.Typer:
+def _group(about: str) -> typer.Typer:
     """An empty group of commands, which says what there is where none is named."""
     return typer.Typer(
         help=about,
-        epilog=epilog,
         cls=Commands,
         invoke_without_command=True,
         rich_markup_mode="rich",
@@ -56,11 +55,10 @@ def _group(about: str, epilog: str = "") -> typer.Typer:
     )
 
 
-MORE: Final = "Rankings, checks of the simulator, fleets and clusters, and what pages are made by: gpusched lab."
-app = _group("Schedule kernels on a shared GPU: compare schedulers, look at what ran where.", MORE)
+app = _group("Schedule kernels on a shared GPU: compare schedulers, look at what ran where.")
 listing = _group("List what there is: scenarios, schedulers, GPUs, workloads.")
 bring = _group("Turn recordings of a GPU into workloads.")
-lab = _group("What research and maintenance need beyond everyday commands.")
+lab = _group("Rankings, checks of the simulator, fleets and clusters, and what pages are made by.")
 page = _group("Write a page of the documentation from result files.")
 for name, command in (
     ("demo", demo.demo_command),
@@ -73,7 +71,7 @@ for name, command in (
     app.command(name)(command)
 app.add_typer(bring, name="import")
 app.add_typer(listing, name="list")
-app.add_typer(lab, name="lab", hidden=True)
+app.add_typer(lab, name="lab", rich_help_panel="More")
 for name, command in (
     ("scenarios", listings.list_scenarios),
     ("schedulers", listings.list_schedulers),

@@ -56,7 +56,7 @@ def explained(error: Any) -> InputError:
     said = error.format_message().rstrip(".")
     if said.startswith(path):
         return InputError(said)
-    usage = "" if context is None else f"; {' '.join(context.get_usage().split()).lower()}"
+    usage = "" if context is None else f"; {' '.join(context.get_usage().split()).replace('Usage', 'usage')}"
     return InputError(f"{path}: {said[:1].lower()}{said[1:]}{usage}")
 
 
