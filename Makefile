@@ -114,10 +114,10 @@ test-gpu: install-dev
 	$(BIN)/python -m pytest tests/devices/cuda/test_contract.py
 
 bench: install-dev
-	$(BIN)/gpusched bench
+	$(BIN)/gpusched lab bench
 
 results: install-dev
-	$(BIN)/gpusched results $(wildcard docs/results/*.json.gz) \
+	$(BIN)/gpusched lab page results $(wildcard docs/results/*.json.gz) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json.gz)) --docs docs/results.md
 	$(BIN)/python -m gpusched_env.experiments.reference.leaderboard docs
 
@@ -132,14 +132,14 @@ readme: install-dev
 # is noted in the result files, and not played the next time. Status 1 of a paper is none: some of its figures do not
 # come out, as its page says; a page that is not written is missing then.
 again: install-dev
-	$(BIN)/gpusched rank-replay $(RANKINGS) --note
+	$(BIN)/gpusched lab replay $(RANKINGS) --note
 	for paper in $(PAPERS); do \
 		rm -f docs/$$paper.md; $(BIN)/gpusched reproduce $$paper --docs docs/$$paper.md || test $$? = 1 || exit 2; done
 	$(MAKE) results readme
 	git diff --exit-code --stat -- docs ':!docs/results'
 
 replay-sample: install-dev
-	$(BIN)/gpusched rank-replay $(RANKINGS) --sample $(SAMPLE) --draw "$$(git rev-parse HEAD)"
+	$(BIN)/gpusched lab replay $(RANKINGS) --sample $(SAMPLE) --draw "$$(git rev-parse HEAD)"
 
 build/notebooks/%.ipynb: experiments/notebooks/%.ipynb | $(VENV)/.dev
 	$(BIN)/python -m pytest -q -k $* tests/test_notebooks.py
