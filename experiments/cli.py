@@ -27,6 +27,7 @@ from gpusched_env.experiments.commands import (
     rank,
     recordings,
     reproduce,
+    submit,
     train,
 )
 from gpusched_env.experiments.commands.usage import Commands, UsageError, explained, show_help
@@ -71,6 +72,7 @@ for name, command in (
     app.command(name)(command)
 app.add_typer(bring, name="import")
 app.add_typer(listing, name="list")
+app.command("submit", rich_help_panel="More")(submit.submit_command)
 app.add_typer(lab, name="lab", rich_help_panel="More")
 for name, command in (
     ("scenarios", listings.list_scenarios),

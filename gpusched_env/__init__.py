@@ -43,7 +43,7 @@ __all__ = [
     "scenario_names",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "GpuSchedulingEnv": "gpusched_env.envs.env",

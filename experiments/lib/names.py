@@ -240,7 +240,7 @@ def is_own_or_listed(source: Any) -> bool:
 def _load(reference: str) -> Any:
     place, _, name = reference.rpartition(":")
     if place.endswith(".py"):
-        module = _load_file(Path(place), reference)
+        module = load_file(Path(place), reference)
     else:
         try:
             module = importlib.import_module(place)
@@ -252,7 +252,12 @@ def _load(reference: str) -> Any:
     return getattr(module, name)
 
 
-def _load_file(path: Path, reference: str) -> Any:
+def load_file(path: Path, reference: str) -> Any:
+    """The module in a file of one's own, run once for each time that it was written.
+
+    Raises:
+        InputError: there is none, or it fails; names ``reference``.
+    """
     # An edited file is another module: worker processes and notebooks outlive an edit.
     written = path.stat().st_mtime_ns if path.is_file() else 0
     name = f"gpusched_file_{path.stem}_{written}"

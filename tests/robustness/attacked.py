@@ -42,6 +42,8 @@ from gpusched_env.experiments.load_curve.curve import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import curves_svg, encode_curves, gather, read_curves
+from gpusched_env.experiments.submission.board import boards
+from gpusched_env.experiments.submission.row import read_rows
 from gpusched_env.games.child_launches.agents.rule import LaunchPolicyInfo
 from gpusched_env.games.fleet.agents.cluster import order
 from gpusched_env.games.fleet.agents.rule import FleetPolicyInfo
@@ -62,6 +64,9 @@ from tests.workload.nsys_exports import three_kernels
 MOST_BYTES = 2 << 30
 MOST_S = 60
 REFUSED = "refused"
+
+
+ROWS = Path(__file__).parents[2] / "docs" / "submissions" / "tiles"
 
 
 class Attacked(NamedTuple):
@@ -232,6 +237,16 @@ def rank_commands(folder: Path) -> None:
     command("lab", "replay", file, "--workers", 1)
 
 
+def write_rows(folder: Path) -> None:
+    for name in ("pass-through", "stream-k"):
+        shutil.copy(ROWS / f"{name}.json", folder)
+
+
+def rows(folder: Path) -> None:
+    for board in boards(read_rows(folder).values()):
+        board.table({row.name: "" for row in board.rows})
+
+
 def write_comparison(folder: Path) -> None:
     compare("Toy", "fifo,sjf", 2, device="reference", record="kernels", workers=1).save(folder / "saved")
 
@@ -385,6 +400,7 @@ ATTACKED: dict[str, Attacked] = {
         fitted,
     ),
     "ranking": Attacked(write_ranking, rank_commands),
+    "rows": Attacked(write_rows, rows),
     "comparison": Attacked(write_comparison, report),
     "sweep": Attacked(write_sweep, sweep),
     "curves": Attacked(write_curves, curves),
