@@ -104,15 +104,16 @@ class Summary:
             self.scenario,
             workloads_of(self.ranking).replace(" workloads", ""),
             self.episodes,
-            self._cell(published),
-            self._cell(rule),
+            self.cell(published),
+            self.cell(rule),
             NONE if priorities is None else COST.format(priorities.mean.mean),
-            self._cell(agent),
+            self.cell(agent),
             NONE if agent is None else agent.against.text(DIFFERENCE),
             self.verdict,
         ]
 
-    def _cell(self, standing: RankStanding | None) -> str:
+    def cell(self, standing: RankStanding | None) -> str:
+        """A scheduler of the row, and its cost."""
         return NONE if standing is None else f"{self.called(standing.scheduler)} {COST.format(standing.mean.mean)}"
 
 
