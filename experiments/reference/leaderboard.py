@@ -70,7 +70,7 @@ def pages(docs: Path) -> dict[str, str]:
     """The page, as Markdown, and all costs, as CSV, of the result files in a folder ``docs``, by name."""
     rankings = committed(docs)
     found = of_record(rankings)
-    rows = [[*row.cells(), _foresight(row, rankings), _links(row, docs)] for row in found]
+    rows = [[*row.cells(), foresight(row, rankings), _links(row, docs)] for row in found]
     parts = [HEAD, Table("", [*HEADS, "foresight", "files"], rows).markdown(), COLUMNS]
     tables = [({"scenario": row.scenario, "workloads": row.ranking.workloads}, _costs(row)) for row in found]
     return {PAGE: "\n".join(parts), TABLES: tables_csv(tables)}
@@ -104,7 +104,7 @@ def _links(row: Summary, docs: Path) -> str:
     return ", ".join(links)
 
 
-def _foresight(row: Summary, rankings: dict[str, Ranking]) -> str:
+def foresight(row: Summary, rankings: dict[str, Ranking]) -> str:
     """What a search with foresight costs against the best that has none, on a scenario's own workloads."""
     told = [r for r in rankings.values() if r.clairvoyant and row.scenario in r.variants and r.workloads == "own"]
     if not told or row.ranking.workloads != "own":

@@ -19,9 +19,8 @@ VIDUR, ACCEL_SIM, SPARK = "Vidur", "Accel-Sim", "spark-sched-sim"
 def rows(page: Path, head: str) -> Iterator[dict[str, str]]:
     """The rows, by their heads, of the tables of a Markdown page that have such a head."""
     for block in page.read_text(encoding="utf-8").split("\n\n"):
-        heads, *others = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in block.splitlines()] or [
-            []
-        ]
+        lines = [line.strip("|").split(" | ") for line in block.splitlines() if line.startswith("|")]
+        heads, *others = [[cell.strip() for cell in cells] for cells in lines] or [[]]
         if head in heads:
             yield from (dict(zip(heads, row, strict=True)) for row in others[1:])
 
@@ -49,17 +48,17 @@ def accuracy(docs: Path) -> Table:
     right, of = (sum(int(pair[number]) for pair in pairs) for number in (0, 1))
     what = f"the cheaper of {of:,} pairs of schedulers, on real GPUs"
     cells.append([what, f"{1 - right / of:.2%} wrong", "–", "[page](docs/real-gpu.md)"])
-    return Table("", ["what was predicted", "median error", "90th percentile", "evidence"], cells)
+    return Table("", ["what was predicted", "error, median", "90th percentile", "evidence"], cells)
 
 
 def peers(docs: Path) -> Table:
     """What this project has that others have not, and the other way round."""
     page = docs / "peers.md"
     ours, spark = (cell(page, [name], "steps/s") for name in ("gpusched_env", SPARK))
-    error = cell(docs / "validation-drawn.md", ["all", "both"], "median")
+    error = cell(docs / "validation-drawn.md", ["all", "both"], "median") + " (slowdowns)"
     published = sum(map(is_published, scheduler_names()))
     agents = len(shipped_names())
-    vidur = cell(page, [VIDUR], "error").removesuffix(" over the whole range")
+    vidur = cell(page, [VIDUR], "error").replace("over the whole range", "(latency)")
     accel = cell(page, [ACCEL_SIM], "error").replace("the simulator that it extends", "GPGPU-Sim")
     return Table(
         "",
