@@ -28,6 +28,7 @@ extensions = [
     "docstrings",
     "links",
     "navigation",
+    "search",
     "sidebar",
 ]
 root_doc = "index"

@@ -1,6 +1,7 @@
-"""A Sphinx extension: the navigation beside each page, from the titles of pages.
+"""A Sphinx extension: what stands beside each page.
 
-Sphinx copies the headings of all pages for each page: half of what a build took.
+On the left, the navigation, from the titles of pages: Sphinx would copy the headings of all pages for each page, which
+takes longer than everything else. On the right, the headings of the page, if there are some; else tables get the room.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from sphinx.application import Sphinx
 
 Place = tuple[str, str, list[Any]]
 """A page's title, its name, and the places below it."""
+FEW = 4
+"""Headings, the title among them, that a page needs to have them shown."""
 
 
 def below(app: Sphinx, toc: nodes.Node) -> Iterator[Place]:
@@ -68,7 +71,15 @@ def replace(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     context["toctree"] = navigation
 
 
+def make_room(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Leave out the headings of a page that has few."""
+    if page in app.env.tocs and len(list(app.env.tocs[page].findall(nodes.list_item))) < FEW:
+        context["furo_hide_toc"] = True
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     # Before the theme asks for it.
     app.connect("html-page-context", replace, priority=400)
+    # After it has said whether headings are shown.
+    app.connect("html-page-context", make_room, priority=600)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

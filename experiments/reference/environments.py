@@ -13,21 +13,21 @@ from gpusched_env.experiments.results.summary import SHOWN, Summary, of_record
 from gpusched_env.scenarios.scenario import scenario_names
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
-SECOND_LAWS: Final = "kernels of another GPU take other times"
-HEADS: Final = ("environment", "", "headroom", *(f"best {kind}" for kind in SHOWN), "versions")
+HEADS: Final = ("environment", "headroom", *(f"best {kind}" for kind in SHOWN), "versions")
 INTRODUCTION: Final = """\
-## At a glance
-
 The best of each kind on the scenario's own workloads, by mean cost ([leaderboard](leaderboard.md)). *Headroom*: what a
-search that is told the episode costs less than the best of them ([headroom](headroom.md)). A version is a new one where
-costs do not compare; older ones play as ever.
+search that is told the episode costs less than the best of them ([headroom](headroom.md)).
+"""
+VERSIONS: Final = """\
+A version is new where costs do not compare with those before; older ones play as ever. In v1, kernels that were
+recorded on another GPU take other times.
 """
 
 
 def document() -> str:
-    """All data sheets behind the table, as one Markdown document."""
-    title, rest = datasheet.environments_page().split("\n## ", 1)
-    return f"{title}\n{INTRODUCTION}\n{glance().markdown()}\n## {rest}"
+    """The table, and all data sheets behind it, as one Markdown document."""
+    head, sheets = datasheet.environments_page().split("\n| id |", 1)
+    return f"{head}\n{INTRODUCTION}\n{glance().markdown()}\n{VERSIONS}\n| id |{sheets}"
 
 
 def glance() -> Table:
@@ -38,8 +38,8 @@ def glance() -> Table:
     for name in (*scenario_names(), *datasheet.other_games()):
         film = "".join(datasheet.film(name)).strip()
         row = own.get(name)
-        gain = NONE if row is None else foresight(row, rankings)
-        rows.append([f"[{name}](#{anchor(name)})", film, gain, *best(row), versions(name)])
+        gain = NONE if row is None else foresight(row, rankings).partition(" ")[0]
+        rows.append([f"[{name}](#{anchor(name)}) {film}", gain, *best(row), versions(name)])
     return Table("", HEADS, rows)
 
 
@@ -54,8 +54,6 @@ def best(row: Summary | None) -> list[str]:
 
 
 def versions(name: str) -> str:
-    """What each version of an environment is."""
-    if name not in SECOND:
-        return "v0"
-    also = ", and another problem" if name in OTHERWISE_FIRST else ""
-    return f"v1: {SECOND_LAWS}{also}; v0"
+    """Ids that are registered, and whether the first is another problem besides."""
+    also = ", another problem" if name in OTHERWISE_FIRST else ""
+    return f"v1, v0{also}" if name in SECOND else "v0"
