@@ -1,7 +1,7 @@
 """A Sphinx extension: what stands beside each page.
 
 On the left, the navigation, from the titles of pages: Sphinx would copy the headings of all pages for each page, which
-takes longer than everything else. On the right, the headings of the page, if there are some; else tables get the room.
+takes longer than everything else. On the right, the headings of the page, or a wide table.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sphinx.application import Sphinx
 
 Place = tuple[str, str, list[Any]]
 """A page's title, its name, and the places below it."""
-FEW = 4
-"""Headings, the title among them, that a page needs to have them shown."""
+WIDE, FEW = 9, 12
+"""Columns of a table that gets the room of the headings, and how many of these there may be."""
 
 
 def below(app: Sphinx, toc: nodes.Node) -> Iterator[Place]:
@@ -71,9 +71,12 @@ def replace(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     context["toctree"] = navigation
 
 
-def make_room(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Leave out the headings of a page that has few."""
-    if page in app.env.tocs and len(list(app.env.tocs[page].findall(nodes.list_item))) < FEW:
+def make_room(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Leave out the headings of a page that has few of them, and a wide table."""
+    if doctree is None:
+        return
+    columns = max((table["cols"] for table in doctree.findall(nodes.tgroup)), default=0)
+    if columns >= WIDE and len(list(doctree.findall(nodes.section))) < FEW:
         context["furo_hide_toc"] = True
 
 

@@ -87,7 +87,7 @@ def updated(text: str, docs: Path) -> str:
         "accuracy": quoted.accuracy(docs).markdown(),
     }
     for name, rows in tables.items():
-        text = re.sub(MARKED.format(name), lambda _, rows=rows: rows, text, flags=re.DOTALL)
+        text = re.sub(MARKED.format(name), rows.replace("\\", r"\\"), text, flags=re.DOTALL)
     return text
 
 
