@@ -100,7 +100,6 @@ def search(index: dict[str, Any], raised: dict[str, int], query: str) -> list[st
     return [index["docnames"][page] for page in order]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("query", QUESTIONS)
 def test_the_page_that_answers_is_among_the_first(query: str, index: dict[str, Any], raised: dict[str, int]) -> None:
     assert QUESTIONS[query] in search(index, raised, query)[:FIRST]

@@ -27,6 +27,7 @@ extensions = [
     "command_line",
     "docstrings",
     "links",
+    "moving",
     "navigation",
     "search",
     "sidebar",
