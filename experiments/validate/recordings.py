@@ -73,7 +73,7 @@ class SyntheticKernel(SyntheticWork, frozen=True, kw_only=True):
     solo: Solo
 
 
-class RecordedLaunch(msgspec.Struct, frozen=True, kw_only=True):
+class ValidatedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of a scenario, in issue order."""
 
     stream: Annotated[int, Meta(ge=0)]
@@ -94,7 +94,7 @@ class RecordedScenario(msgspec.Struct, frozen=True, kw_only=True):
     """Several streams released together."""
 
     id: str
-    launches: Annotated[tuple[RecordedLaunch, ...], Meta(min_length=1)]
+    launches: Annotated[tuple[ValidatedLaunch, ...], Meta(min_length=1)]
     measured: tuple[Measured, ...]
     end_min_max_us: tuple[tuple[float, float], ...]
     """Range of each end over the repetitions."""
@@ -122,7 +122,7 @@ class ModelSolo(msgspec.Struct, frozen=True, kw_only=True, tag="solo", tag_field
     p50_us: Duration
 
 
-class Iterations(msgspec.Struct, frozen=True):
+class RecordedIterations(msgspec.Struct, frozen=True):
     """Recorded times of a program's iterations."""
 
     n: int
@@ -136,8 +136,8 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True):
     """:data:`ALONE`, or a mode of :data:`PROGRAM_SCHEDULERS`."""
     front: str
     behind: str | None = None
-    front_us: Iterations | None = None
-    behind_us: Iterations | None = None
+    front_us: RecordedIterations | None = None
+    behind_us: RecordedIterations | None = None
     error: str | None = None
     """Why it was not recorded."""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpusched_env.devices import make_device
 from gpusched_env.episodes.session import begin
 from gpusched_env.games.drawn.agent.network import Weights, numbers_of
-from gpusched_env.games.drawn.agent.seeing import REPERTOIRE, Row, Seen
+from gpusched_env.games.drawn.agent.seeing import REPERTOIRE, Row, SeenSoFar
 from gpusched_env.games.drawn.environment.env import INTERVAL_US
 from gpusched_env.games.drawn.environment.rules import RULES, ChosenRule
 from gpusched_env.games.drawn.problems.splits import drawn
@@ -59,7 +59,7 @@ def play_choices(problem: Problem, seed: int, choose: Choose, interval_us: float
     own = problem_for(rules, problem)
     begin(rules, own, seed)
     view = device.reset(own, seed, record="jobs")
-    seen, number = Seen(own.knowledge), 0
+    seen, number = SeenSoFar(own.knowledge), 0
     while view is not None:
         choice = choose(number, functools.partial(seen.row, view))
         seen.chose(choice)

@@ -11,7 +11,7 @@ import numpy as np
 from gpusched_env.errors import InputError
 from gpusched_env.games.drawn.agent.network import numbers_of
 from gpusched_env.games.drawn.agent.policy import read_choice_policy
-from gpusched_env.games.drawn.agent.seeing import REPERTOIRE, Seen
+from gpusched_env.games.drawn.agent.seeing import REPERTOIRE, SeenSoFar
 from gpusched_env.games.drawn.environment.env import INTERVAL_US
 from gpusched_env.games.drawn.environment.rules import RULES, ChosenRule
 from gpusched_env.scenarios.knowledge import Knowledge
@@ -56,7 +56,7 @@ class ChoosingAgent(ChosenRule):
 
     def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         super().reset(knowledge, rng)
-        self._seen = Seen(knowledge)
+        self._seen = SeenSoFar(knowledge)
         self._due_us = -math.inf
         self._decided = FIRST
 

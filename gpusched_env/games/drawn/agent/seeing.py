@@ -31,7 +31,7 @@ WIDTH: Final = TENANTS + OTHERS
 ENCODER: Final = ObservationEncoder(SLOTS, 8)
 
 
-class Seen:
+class SeenSoFar:
     """An episode so far, as the agent sees it."""
 
     def __init__(self, knowledge: Knowledge) -> None:

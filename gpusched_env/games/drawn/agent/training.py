@@ -38,7 +38,7 @@ WORST: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class RuleTrial:
     """A task of a worker."""
 
     name: str
@@ -52,7 +52,7 @@ class Trial:
         return fork_on_the_way(self.name, self.seed, self.weights, np.random.default_rng(self.seed))
 
 
-def _run(trial: Trial) -> Fork:
+def _run(trial: RuleTrial) -> Fork:
     return trial()
 
 
@@ -150,7 +150,7 @@ class ChoiceGradient:
         }
         self._course.board.scalars(figures, self.timesteps)
 
-    def _trials(self) -> list[Trial]:
+    def _trials(self) -> list[RuleTrial]:
         settings = self._settings
         dice = np.random.default_rng((TRAINING_SEED + SEEDS_EACH * self._config.seed, self._steps))
         weights = self.decider()
@@ -159,7 +159,7 @@ class ChoiceGradient:
             at_first = self._steps == 0 or dice.random() < settings["first"]
             name = f"{TRAIN}-{int(dice.integers(FROZEN, DRAWS))}"
             seed = int(dice.integers(TRAINING_SEED, VALIDATION_SEED))
-            found.append(Trial(name, seed, None if at_first else weights))
+            found.append(RuleTrial(name, seed, None if at_first else weights))
         return found
 
     def _learn(self) -> float:

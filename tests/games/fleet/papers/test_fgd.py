@@ -13,8 +13,8 @@ from gpusched_env.games.fleet.papers.fgd.runs import (
     NAMES,
     SEEDS,
     WORKLOADS,
+    AllocationCurves,
     ClusterCurves,
-    Curves,
     PlacedWorkload,
     equal_runs,
     published,
@@ -93,8 +93,8 @@ def test_a_difference_is_off(used: float, fragmented: float, off: str) -> None:
 
 
 def test_runs_are_equal_up_to_rounding() -> None:
-    theirs = Curves(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2)))
-    ours = Curves(theirs.allocation + np.array([[0.005, 0.0], [0.0, 0.006]]), theirs.fragmentation)
+    theirs = AllocationCurves(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2)))
+    ours = AllocationCurves(theirs.allocation + np.array([[0.005, 0.0], [0.0, 0.006]]), theirs.fragmentation)
     assert equal_runs(ours, theirs).tolist() == [True, False]
 
 
