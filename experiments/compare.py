@@ -127,7 +127,7 @@ def compare(
         check_scheduler(source, scenario)
     if isinstance(device, str):
         new_device(device)
-    episodes = _Episodes(sources, seeds, Shared(build_problem(scenario)), device)
+    episodes = _ComparedEpisodes(sources, seeds, Shared(build_problem(scenario)), device)
     if record not in get_args(Record):
         raise InputError(f"record is {record!r}; {did_you_mean(record, get_args(Record))}")
     own_workloads = _own_workloads(scenario)
@@ -158,7 +158,7 @@ def compare(
 
 
 @dataclass(frozen=True)
-class _Episodes:
+class _ComparedEpisodes:
     """The episodes of a comparison."""
 
     sources: dict[str, SchedulerSource]

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
 from gpusched_env.experiments.lib.verdicts import Simulation, Target
 from gpusched_env.experiments.papers.reproduction import Reproduction
@@ -71,19 +71,19 @@ FIGURES: Final = {
     "p95_wait_s": "95th percentile, s",
 }
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "FGD waits for fewer GPUs than *",
         Kind.PREDICTED,
         "The paper's claim, in a setting that it has not. The end of the interval over held-out blocks counts.",
         "BestFit in place of FGD, on blocks looked at: 5 of 20",
     ),
-    Mark(
+    CriterionMark(
         "FGD has more GPUs in use than *",
         Kind.PREDICTED,
         "As above; where everything is placed, GPUs in use are the load, and nothing could come out.",
         "BestFit in place of FGD, on blocks looked at: 6 of 20",
     ),
-    Mark(
+    CriterionMark(
         "FGD leaves fewer GPUs fragmented than *",
         Kind.PREDICTED,
         "As above. It is what FGD descends on, so that it says least.",
