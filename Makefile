@@ -151,7 +151,7 @@ build/notebooks/%.ipynb: experiments/notebooks/%.ipynb | $(VENV)/.dev
 
 # A dead link or an unknown role is a warning, and warnings are errors.
 docs: $(VENV)/.docs $(EXECUTED)
-	GPUSCHED_DOCS_EXECUTE=$(EXECUTE) $(BIN)/python -m sphinx -b html -W --keep-going --quiet -c docs/site docs $(DOCS_OUT)
+	GPUSCHED_DOCS_EXECUTE=$(EXECUTE) $(BIN)/python -u -m sphinx -b html -W --keep-going -c docs/site docs $(DOCS_OUT)
 	@echo "Open $(DOCS_OUT)/index.html in a browser, or run make docs-serve."
 
 # The site has them without this.

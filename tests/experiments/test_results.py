@@ -147,7 +147,7 @@ def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytes
     assert gpusched(*command) == 0
     written_page = (tmp_path / "docs" / "results.md").read_text()
     summary = (
-        "| Toy | own | 4 seeds | – | `sjf` 11.5 | – | learned by reinforcement, maskable-ppo 10.5 | "
+        "| Toy | own | 4 seeds | – | `sjf` 11.500 | – | learned by reinforcement, maskable-ppo 10.500 | "
         "-8.7% [-9.5%, -8.0%] | better | 1.00 [1.00, 1.00] | 8 |"
     )
     assert summary in written_page
