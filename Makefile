@@ -115,13 +115,13 @@ test-gpu: install-dev
 	$(BIN)/python -m pytest tests/devices/cuda/test_contract.py
 
 bench: install-dev
-	$(BIN)/gpusched bench
+	$(BIN)/gpusched lab bench
 
 episodes: install-dev
 	$(BIN)/python -m gpusched_env.experiments.reference.episodes docs/episodes.html
 
 results: install-dev
-	$(BIN)/gpusched results $(wildcard docs/results/*.json.gz) \
+	$(BIN)/gpusched lab page results $(wildcard docs/results/*.json.gz) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json.gz)) --docs docs/results.md
 	$(BIN)/python -m gpusched_env.experiments.reference.leaderboard docs
 
@@ -136,7 +136,7 @@ readme: install-dev
 # is noted in the result files, and not played the next time. Status 1 of a paper is none: some of its figures do not
 # come out, as its page says; a page that is not written is missing then.
 again: install-dev
-	$(BIN)/gpusched rank-replay $(RANKINGS) --note
+	$(BIN)/gpusched lab replay $(RANKINGS) --note
 	for paper in $(PAPERS); do \
 		rm -f docs/$$paper.md; $(BIN)/gpusched reproduce $$paper --docs docs/$$paper.md || test $$? = 1 || exit 2; done
 	for row in $$(find docs/submissions -name '*.json'); do $(BIN)/gpusched submit $$row --overwrite; done
@@ -144,14 +144,14 @@ again: install-dev
 	git diff --exit-code --stat -- docs ':!docs/results'
 
 replay-sample: install-dev
-	$(BIN)/gpusched rank-replay $(RANKINGS) --sample $(SAMPLE) --draw "$$(git rev-parse HEAD)"
+	$(BIN)/gpusched lab replay $(RANKINGS) --sample $(SAMPLE) --draw "$$(git rev-parse HEAD)"
 
 build/notebooks/%.ipynb: experiments/notebooks/%.ipynb | $(VENV)/.dev
 	$(BIN)/python -m pytest -q -k $* tests/test_notebooks.py
 
 # A dead link or an unknown role is a warning, and warnings are errors.
 docs: $(VENV)/.docs $(EXECUTED)
-	GPUSCHED_DOCS_EXECUTE=$(EXECUTE) $(BIN)/python -m sphinx -b html -W --keep-going --quiet -c docs/site docs $(DOCS_OUT)
+	GPUSCHED_DOCS_EXECUTE=$(EXECUTE) $(BIN)/python -u -m sphinx -b html -W --keep-going -c docs/site docs $(DOCS_OUT)
 	@echo "Open $(DOCS_OUT)/index.html in a browser, or run make docs-serve."
 
 # The site has them without this.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpusched_env.experiments.results import readme
+from gpusched_env.experiments.results import quoted, readme
 from gpusched_env.scenarios.games import GAMES
 from gpusched_env.scenarios.scenario import scenario_names
 from tests.agents.made_up import made_up, written
@@ -18,8 +18,11 @@ from tests.conftest import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
-"""Whose blocks and commands are run."""
+TUTORIAL = ("train-an-agent", "compare-schedulers")
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in TUTORIAL)]
+"""Whose blocks and commands are run, each for itself."""
+TRACED = ROOT / "docs" / "bring-a-trace.md"
+"""Whose commands are run one after the other."""
 SCHEDULER_FILE = "my_scheduler.py"
 """The README names the block of a scheduler of one's own so, and then compares it from the command line."""
 TRACE = "experiments/notebooks/bert_b8_h100.kineto.json.gz"
@@ -27,7 +30,8 @@ BRIEFLY = {"total_timesteps=100_000": "total_timesteps=14_336", "seeds=20": "see
 """How a training runs here; as it is written, tests/test_examples.py runs it."""
 IGNORED = ("results/", "runs/", "__pycache__/", SCHEDULER_FILE)
 """Where what readers run may write: git ignores the folders, the file is theirs."""
-WORDS, WORDS_OF_A_PARAGRAPH = 1_000, 80
+WORDS, WORDS_OF_A_PARAGRAPH = 900, 80
+LINES_OF_A_SCREEN = 75
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -37,7 +41,7 @@ def blocks(language: str, path: Path) -> list[str]:
 
 PYTHON_BLOCKS = [
     block
-    for path in (*PAGES, ROOT / "docs" / "comparing.md", ROOT / "docs" / "load-sweeps.md")
+    for path in (*PAGES, *(ROOT / "docs" / f"{name}.md" for name in ("comparing", "films", "index", "load-sweeps")))
     for block in blocks("python", path)
 ]
 SCHEDULER = next(block for block in PYTHON_BLOCKS if "class OneAhead" in block)
@@ -112,6 +116,26 @@ def test_commands_run_and_leave_nothing_behind(
         assert [row for row in SAMPLE if not any(set(row.split()) <= line for line in printed)] == []
 
 
+@pytest.mark.long
+def test_a_trace_becomes_a_scenario_that_is_compared(
+    gpusched: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / TRACE).parent.mkdir(parents=True)
+    shutil.copy(ROOT / TRACE, tmp_path / TRACE)
+    (scenario,) = blocks("yaml", TRACED)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "mine.yaml").write_text(scenario)
+    commands = [line for block in blocks("sh", TRACED) for line in block.splitlines()]
+    assert [gpusched(*shlex.split(command)[1:]) for command in commands] == [0, 0]
+
+
+@pytest.mark.parametrize("name", [*TUTORIAL, "bring-a-trace", "reproduce-a-paper"])
+def test_pages_for_beginners_fill_one_screen(name: str) -> None:
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    assert len(text.splitlines()) <= LINES_OF_A_SCREEN
+    assert len(FENCED.sub("", text).split()) <= 200
+
+
 def test_the_readme_is_short() -> None:
     # The rules of a table are no words.
     assert len([word for word in TEXT.split() if not set(word) <= set("|-:")]) <= WORDS
@@ -125,29 +149,43 @@ def test_the_readme_states_no_result_in_prose() -> None:
     assert [p for p in prose if re.search(r"\d\s?%|\d\.\d+ (times|ms|µs)", p)] == []
 
 
-def test_the_readmes_tables_are_those_of_result_files() -> None:
-    assert readme.MARKED.search(TEXT)
-    assert readme.MARKED_AGENTS.search(TEXT)
+def test_the_readmes_tables_are_those_of_result_files_and_pages() -> None:
+    assert all(f"<!-- {name} -->\n|" in TEXT for name in ("results", "agents", "peers", "accuracy"))
     assert readme.updated(TEXT, ROOT / "docs") == TEXT, (
         "python -m gpusched_env.experiments.results.readme README.md renews it"
     )
 
 
-def rows_of(text: str) -> list[dict[str, str]]:
-    """The rows of the first table about scenarios and workloads of a page, by their heads, links as their texts."""
-    start = text.index("| scenario | workloads |")
-    heads, _, *rows = [line.strip("| ").split(" | ") for line in text[start:].split("\n\n")[0].splitlines()]
-    shown = [[re.sub(r"^\[(.*)\]\(#.*\)$", r"\1", cell) for cell in row] for row in rows if len(row) == len(heads)]
-    return [dict(zip(heads, row, strict=True)) for row in shown]
+def test_figures_of_limitations_are_those_of_their_pages() -> None:
+    rows = list(quoted.rows(ROOT / "docs" / "limitations.md", "evidence"))
+    assert len(rows) == 8
+    for row in rows:
+        page = re.search(r"\((.+)\)", row["evidence"])
+        assert page is not None
+        assert row["error"] in (ROOT / "docs" / page[1]).read_text(), row
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a page's table of the best of each kind, links as their texts."""
+    return [
+        {head: re.sub(r"^\[(.*)\]\(#.*\)$", r"\1", cell) for head, cell in row.items()}
+        for row in quoted.rows(path, "best published")
+    ]
 
 
 def test_pages_of_results_say_the_same() -> None:
     """A scenario and set of workloads is told alike, to the digit, wherever it stands."""
-    said = rows_of(TEXT)
-    assert len(said) == 2 * len(readme.SHOWN)
+    said = list(quoted.rows(ROOT / "README.md", "own: best other"))
+    assert len(said) == len(readme.SHOWN)
     for page in ("leaderboard", "results"):
-        there = rows_of((ROOT / "docs" / f"{page}.md").read_text())
-        assert all(any(row.items() <= other.items() for other in there) for row in said)
+        there = rows_of(ROOT / "docs" / f"{page}.md")
+        for row in said:
+            for of in ("own", "held-out"):
+                (other,) = [one for one in there if (one["scenario"], one["workloads"]) == (row["scenario"], of)]
+                assert row[f"{of}: best other"] in (other["best published"], other["best rule"])
+                difference, verdict = other["agent against the best"], other["verdict"].partition(" ")[0]
+                mark = "" if verdict == "no" else f" {verdict}"
+                assert row[f"{of}: agent against it"] == f"{difference}{mark}"
 
 
 def test_links_lead_somewhere() -> None:

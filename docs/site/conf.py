@@ -27,7 +27,10 @@ extensions = [
     "command_line",
     "docstrings",
     "links",
+    "moving",
     "navigation",
+    "search",
+    "sidebar",
 ]
 root_doc = "index"
 exclude_patterns = ["README.md", "site", "examples"]
@@ -46,8 +49,16 @@ apidoc_modules = [
     {
         "path": "../../gpusched_env",
         "destination": "api",
-        # What runs behind the contract, and the commands: their pages are those on devices and the command line.
-        "exclude_patterns": ["**/experiments/*", "**/devices/*/*", "**/versions.py"],
+        # What programs import. The rest has pages of its own (devices, hardware, schedulers, the command line), and
+        # docstrings for those who read the sources.
+        "exclude_patterns": [
+            *(f"**/{room}/*" for room in ("agents/training", "baselines", "data", "display", "experiments", "games")),
+            *(f"**/{room}/*" for room in ("devices/*", "planning", "workload/host", "workload/importers")),
+            *(
+                f"**/{module}.py"
+                for module in ("building", "closure", "locks", "numba_internals", "syntax", "versions")
+            ),
+        ],
         "follow_links": True,
         "module_first": True,
         "include_private": False,

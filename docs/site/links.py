@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OUTWARD = re.compile(r"\]\(\.\./([^)#\s]+)(?:#[^)]*)?\)")
 """A link of a page in ``docs/`` to what is beside that folder."""
 PAGES = {
-    "README.md": "start.md",
+    "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "experiments/notebooks": "notebooks.md",
@@ -38,7 +38,7 @@ def read_source(app: Sphinx, name: str, source: list[str]) -> None:
     """Turn links of a page outwards into ones to pages of the site."""
     if "/" in name:
         # A notebook, copied from a folder as deep: what it links to in ``docs/`` is two folders above here.
-        source[0] = source[0].replace("](../../docs/", "](../../").replace("](../../README.md", "](../../start.md")
+        source[0] = source[0].replace("](../../docs/", "](../../").replace("](../../README.md", "](../../index.md")
         return
     wanted: set[str] = app.env.gpusched_sources  # type: ignore[attr-defined]  # Made by ``prepare``.
 

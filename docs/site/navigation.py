@@ -2,8 +2,8 @@
 
 Pages of the reference are made here. In ``docs`` a few lines stand in for each, which say how.
 
-On a code host that file is the index of the folder. On the site it is the front page, and each of its sections one of
-the navigation.
+On a code host that file is the index of the folder. On the site pages of its first section stand beside the front page,
+and each other section is a page that lists its own, folded up in the navigation.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,33 +22,56 @@ from sphinx.errors import ExtensionError
 
 from gpusched_env.experiments.reference.__main__ import PAGES
 
-FRONT = ROOT / "docs" / "README.md"
+LIST = ROOT / "docs" / "README.md"
 TOP = {name: ROOT / f"{name.upper()}.md" for name in ("architecture", "contributing")}
 """Pages whose text lies at the top of the checkout."""
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.DOTALL | re.MULTILINE)
 PAGE = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md\)")
-GENERATED = {"Reference": ["Command line <api/command-line>", "Python API <api/modules>"]}
+GENERATED = {"Reference": ["Command line </api/command-line>", "Python API </api/modules>"]}
 """Pages of a section that are made while the site is built."""
-COPIES = Path("api") / "notebooks"
+MADE = Path("api")
+"""Folder of pages that are made while the site is built, below that of pages."""
+COPIES = MADE / "notebooks"
 """Where they are copied, with what they read, below the folder of pages."""
+OUT = re.compile(r"\]\((?!https?:|#)")
+"""A link of a page in ``docs/`` to another."""
 
 
-def front_page() -> str:
-    """The front page with a hidden table of contents for each of its sections."""
-    text = FRONT.read_text(encoding="utf-8")
-    parts = [text]
-    for title, section in SECTION.findall(text):
-        pages = [f"{text} <{name}>" for text, name in PAGE.findall(section)]
-        entries = "\n".join([*pages, *GENERATED.get(title, [])])
-        parts.append(f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n{entries}\n```\n")
-    return "\n".join(parts)
+def sections() -> dict[str, str]:
+    """Titles and texts of the list of pages."""
+    return dict(SECTION.findall(LIST.read_text(encoding="utf-8")))
+
+
+def contents(entries: Iterable[str], caption: str = "") -> str:
+    """A table of contents that only the navigation shows."""
+    lines = "\n".join(entries)
+    said = f":caption: {caption}\n" if caption else ""
+    return f"\n```{{toctree}}\n{said}:hidden:\n\n{lines}\n```\n"
+
+
+def section_page(title: str, text: str) -> str:
+    """The page of a section: its list, from a folder below."""
+    pages = [f"{name} </{page}>" for name, page in PAGE.findall(text)]
+    return f"# {title}\n{OUT.sub('](../', text)}{contents([*pages, *GENERATED.get(title, [])])}"
+
+
+def write_sections(app: Sphinx) -> None:
+    """Write pages of sections that say something else than before."""
+    folder = Path(app.srcdir) / MADE
+    folder.mkdir(parents=True, exist_ok=True)
+    for title, text in list(sections().items())[1:]:
+        path, page = folder / f"{title.lower()}.md", section_page(title, text)
+        if not path.exists() or path.read_text(encoding="utf-8") != page:
+            path.write_text(page, encoding="utf-8")
 
 
 def read_source(app: Sphinx, name: str, source: list[str]) -> None:
     """Fill in pages whose text is elsewhere, and the notebooks on their page."""
     if name == "index":
-        source[0] = front_page()
-        app.env.note_dependency(str(FRONT))
+        (first, text), *others = sections().items()
+        source[0] += contents([f"{name} <{page}>" for name, page in PAGE.findall(text)], first)
+        source[0] += contents([f"{title} <{(MADE / title.lower()).as_posix()}>" for title, _ in others], "More")
+        app.env.note_dependency(str(LIST))
     if name in TOP:
         text = TOP[name].read_text(encoding="utf-8")
         source[0] = re.sub(r"\]\((?!https?:|#|docs/)", "](../", text).replace("](docs/", "](")
@@ -84,6 +108,7 @@ def check_pictures(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", copy_notebooks)
+    app.connect("builder-inited", write_sections)
     app.connect("env-get-outdated", outdated)
     app.connect("source-read", read_source, priority=400)
     app.connect("build-finished", check_pictures)

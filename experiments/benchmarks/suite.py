@@ -1,4 +1,4 @@
-"""All measurements of ``gpusched bench``, and the figures that they amount to."""
+"""All measurements of ``gpusched lab bench``, and the figures that they amount to."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class BenchmarkSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchmarkRow:
     """A figure of the benchmarks, and what it should be."""
 
     what: str
@@ -103,7 +103,7 @@ class GameBenchmarks:
     """What is measured of a game, and the figures that it amounts to."""
 
     measurements: Callable[[BenchmarkSizes], dict[str, Measurement]]
-    rows: Callable[[Callable[[str], float], Callable[[str, str], float]], list[Row]]
+    rows: Callable[[Callable[[str], float], Callable[[str, str], float]], list[BenchmarkRow]]
     """Figures, made from how many a second of a measurement there are and how many times as fast one is as another."""
 
 
@@ -208,7 +208,7 @@ def basis_of(timings: Timings) -> Basis:
     return "wall" if statistics.median(shares) >= UNDISTURBED else "cpu"
 
 
-def rows_of(timings: Timings, basis: Basis) -> list[Row]:
+def rows_of(timings: Timings, basis: Basis) -> list[BenchmarkRow]:
     """The figures; those whose measurement is missing are left out."""
 
     def seconds(timing: Elapsed) -> float:
@@ -228,59 +228,61 @@ def rows_of(timings: Timings, basis: Basis) -> list[Row]:
         """How many times as fast ``one`` is, the median over rounds."""
         return statistics.median(b / a for a, b in zip(singles(one), singles(other), strict=True))
 
-    def at_most(what: str, one: str, other: str, most: float) -> Row:
-        return Row(what, speed(one, other), "x", most, at_least=False)
+    def at_most(what: str, one: str, other: str, most: float) -> BenchmarkRow:
+        return BenchmarkRow(what, speed(one, other), "x", most, at_least=False)
 
     episode = timings["single"][0].count
     reset_share = (1.0 / rate("autoreset")) / (episode / rate("vector") + 1.0 / rate("autoreset"))
     rows = [
-        Row("vector environment, 256 copies, 2 threads", rate("vector"), "decisions/s", 3e5, aim=1e6),
-        Row("... over CartPole in a SyncVectorEnv of 256", speed("vector", "vector_cartpole"), "x", 1.5),
-        Row("... share of autoresets, not counted above", 100.0 * reset_share, "%"),
-        Row("decisions for 250 us of ServingPoisson, 2 threads", rate("interval"), "decisions/s", 2e4),
-        Row("... with columns of sampled futures", rate("interval_futures"), "decisions/s", 5e3),
-        Row("single environment through gym.make", rate("single"), "decisions/s", 6e4, aim=2e5),
-        Row("... over CartPole through gym.make", speed("single", "single_cartpole"), "x"),
+        BenchmarkRow("vector environment, 256 copies, 2 threads", rate("vector"), "decisions/s", 3e5, aim=1e6),
+        BenchmarkRow("... over CartPole in a SyncVectorEnv of 256", speed("vector", "vector_cartpole"), "x", 1.5),
+        BenchmarkRow("... share of autoresets, not counted above", 100.0 * reset_share, "%"),
+        BenchmarkRow("decisions for 250 us of ServingPoisson, 2 threads", rate("interval"), "decisions/s", 2e4),
+        BenchmarkRow("... with columns of sampled futures", rate("interval_futures"), "decisions/s", 5e3),
+        BenchmarkRow("single environment through gym.make", rate("single"), "decisions/s", 6e4, aim=2e5),
+        BenchmarkRow("... over CartPole through gym.make", speed("single", "single_cartpole"), "x"),
     ]
     for scenario in WRAPPED if f"native_{WRAPPED[0]}" in timings else ():
         native, made, plain = (f"{name}_{scenario}" for name in ("native", "made", "plain"))
         rows += [
-            Row(f"{scenario}: native vector environment, 16 copies, 1 thread", us(native), "us"),
-            Row("... by make_vec_env of stable-baselines3", us(made), "us"),
-            Row("... with render_mode=None", us(plain), "us"),
+            BenchmarkRow(f"{scenario}: native vector environment, 16 copies, 1 thread", us(native), "us"),
+            BenchmarkRow("... by make_vec_env of stable-baselines3", us(made), "us"),
+            BenchmarkRow("... with render_mode=None", us(plain), "us"),
             at_most("... the former over the latter", plain, made, 1.3),
         ]
     if "ppo" in timings:
         null, large = "null environment's frames/s", "the same, batches of 1024, 4 epochs"
         rows += [
-            Row("MaskablePPO on the vector environment", rate("ppo"), "frames/s"),
-            Row(f"... of a {null}", 100.0 * speed("ppo", "ppo_null"), "%", 90.0),
-            Row(f"... {large}", 100.0 * speed("ppo_large_batches", "ppo_large_batches_null"), "%"),
+            BenchmarkRow("MaskablePPO on the vector environment", rate("ppo"), "frames/s"),
+            BenchmarkRow(f"... of a {null}", 100.0 * speed("ppo", "ppo_null"), "%", 90.0),
+            BenchmarkRow(f"... {large}", 100.0 * speed("ppo_large_batches", "ppo_large_batches_null"), "%"),
         ]
     for tenants in SCENARIOS:
         for what, network, scheduler in POLICIES:
             alone, whole = us(f"{network}_{tenants}"), us(f"{scheduler}_{tenants}")
             rows += [
-                Row(f"learned policy ({what}), {tenants} tenants", alone, "us", DECISION_US, at_least=False),
-                Row("... from view to command", whole, "us", DECISION_US, at_least=False),
+                BenchmarkRow(f"learned policy ({what}), {tenants} tenants", alone, "us", DECISION_US, at_least=False),
+                BenchmarkRow("... from view to command", whole, "us", DECISION_US, at_least=False),
             ]
         if f"torch_{tenants}" in timings:
-            rows.append(Row("... in torch over compiled", speed(f"network_{tenants}", f"torch_{tenants}"), "x"))
+            rows.append(
+                BenchmarkRow("... in torch over compiled", speed(f"network_{tenants}", f"torch_{tenants}"), "x")
+            )
     return [
         *rows,
-        Row("kernel of 10^3 blocks alone", us("kernel_alone"), "us"),
+        BenchmarkRow("kernel of 10^3 blocks alone", us("kernel_alone"), "us"),
         at_most("... of 10^6 blocks", "kernel_alone", "kernel_alone_million", 3.0),
-        Row("kernels of two tenants, 10^3 blocks each", us("two_tenants"), "us"),
+        BenchmarkRow("kernels of two tenants, 10^3 blocks each", us("two_tenants"), "us"),
         at_most("... 10^6 blocks each", "two_tenants", "two_tenants_million", 3.0),
         at_most("... 1,320 SMs and 10^4 blocks", "two_tenants", "sms_1320", 1.5),
         at_most("64 tenants over one, kernels of 64 blocks", "small_kernel", "small_kernels_64_tenants", 64.0),
         at_most("64 tenants over one, kernels of 10^3 blocks", "kernel_alone", "tenants_64", 64.0),
-        Row("GPT-3's pair of products (1,024 tokens) by rows, 2 threads", rate("pairs_row"), "pairs/s", 2e3),
-        Row("... by tiles", rate("pairs_tile"), "pairs/s", 5e2),
-        Row("periods of four CPU cores beside a GPU, 2 threads", rate("periods"), "periods/s", 1e4),
+        BenchmarkRow("GPT-3's pair of products (1,024 tokens) by rows, 2 threads", rate("pairs_row"), "pairs/s", 2e3),
+        BenchmarkRow("... by tiles", rate("pairs_tile"), "pairs/s", 5e2),
+        BenchmarkRow("periods of four CPU cores beside a GPU, 2 threads", rate("periods"), "periods/s", 1e4),
         *(row for game in _benchmarks() for row in game.rows(rate, speed)),
-        Row("first use, compilation included", seconds(timings["first_use"][0]), "s", 40.0, at_least=False),
-        Row("every later start", seconds(timings["first_use_cached"][0]), "s"),
+        BenchmarkRow("first use, compilation included", seconds(timings["first_use"][0]), "s", 40.0, at_least=False),
+        BenchmarkRow("every later start", seconds(timings["first_use_cached"][0]), "s"),
     ]
 
 
@@ -312,7 +314,7 @@ def table(data: dict[str, Any]) -> Table:
         figures = (_shown(row[basis], row["unit"]) for basis in ("wall", "cpu"))
         rows.append((row["what"], *figures, target + aim, {True: "holds", False: "misses", None: ""}[row["holds"]]))
     heads = ("figure", "by wall time", "by processor time", "target", "")
-    return Table("gpusched bench", heads, rows, note=BASES[data["basis"]])
+    return Table("gpusched lab bench", heads, rows, note=BASES[data["basis"]])
 
 
 def markdown(data: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.recorded import Positive
 from gpusched_env.experiments.validate.recordings import Solo, SyntheticKernel, SyntheticWork, find_all, read_rows
 from gpusched_env.experiments.validate.replay import block_of, profile_of, solo_us
 from gpusched_env.hardware.occupancy import BlockFootprint, footprint, gpu_record
 from gpusched_env.hardware.solo import solo_duration_us
 from gpusched_env.hardware.specs import GpuSpec, Instructions
+from gpusched_env.reading import Duration
 
 BACK_TO_BACK = "same_stream_back_to_back"
 EVENT = "cross_stream_event_dependency_ns"
@@ -31,9 +32,9 @@ class WaveRow(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: SyntheticWork
     start_us: float
-    end_us: Positive
-    block_us: Positive
-    block_us_p95: Positive
+    end_us: Duration
+    block_us: Duration
+    block_us_p95: Duration
 
     def __post_init__(self) -> None:
         if self.end_us <= self.start_us:
@@ -44,7 +45,7 @@ class LaunchRow(msgspec.Struct, frozen=True, kw_only=True):
     """One measurement of launch costs: which fields it has depends on ``what``."""
 
     what: str
-    device_gap_ns: Positive | None = None
+    device_gap_ns: Annotated[float, msgspec.Meta(gt=0)] | None = None
     median: float | None = None
 
 

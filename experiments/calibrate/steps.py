@@ -49,7 +49,7 @@ LONG_PROMPT: Final = 512
 """Tokens of prompts whose attention takes much longer than its start."""
 
 
-class Measured(NamedTuple):
+class MeasuredStep(NamedTuple):
     """A product, and the mean of its microseconds."""
 
     product: Product
@@ -82,7 +82,7 @@ def tile_of(kernel: Kernel) -> tuple[int, int] | None:
     return (int(found[2]), int(found[1])) if found else None
 
 
-def products(name: str, model: DenseModel) -> list[Measured]:
+def products(name: str, model: DenseModel) -> list[MeasuredStep]:
     """Products of a recorded model, one of a kind: decodes with longer contexts have the same ones."""
     times: defaultdict[Product, list[float]] = defaultdict(list)
     layer = len(model.products)
@@ -96,7 +96,7 @@ def products(name: str, model: DenseModel) -> list[Measured]:
             whole = divided(of, matrix, tile, 1)
             slices = round(kernel.blocks / (whole.rows * whole.columns)) if "splitK" in kernel.name else 1
             times[divided(of, matrix, tile, slices)] += [us for _, _, us in same]
-    return [Measured(product, statistics.fmean(us)) for product, us in times.items()]
+    return [MeasuredStep(product, statistics.fmean(us)) for product, us in times.items()]
 
 
 def attention(name: str) -> dict[Prefill | Decode, float]:
@@ -133,7 +133,7 @@ def fit() -> StepCosts:
     return costs._replace(**dict(zip(costs._fields[4:], rounded, strict=True)))
 
 
-def errors(costs: StepCosts, rows: Sequence[Measured]) -> list[float]:
+def errors(costs: StepCosts, rows: Sequence[MeasuredStep]) -> list[float]:
     """Logarithms of predicted over measured durations of products."""
     gpu = load_gpu(read_recorded(WHOLE).gpu)
     known = product_costs(costs, gpu, gpu, HALF_BYTES)

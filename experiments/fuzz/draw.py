@@ -157,7 +157,7 @@ def draw_case(seed: int, episode: int) -> Case:
 
 
 @dataclass(frozen=True)
-class _Machine:
+class _DrawnMachine:
     """The machine that a case runs on, and what there is to run."""
 
     name: str
@@ -169,19 +169,24 @@ class _Machine:
     """Whether the workloads are drawn, not recorded."""
 
 
-def _machine(dice: Dice) -> _Machine:
+def _machine(dice: Dice) -> _DrawnMachine:
     if dice.chance(0.03):
         name = dice.pick(RECORDED_GPUS)
         gpu = modified_timing(dice, name) if dice.chance(0.5) else None
         spec = gpu or load_gpu(name)
-        return _Machine(name, gpu, spec, _recorded_workloads(dice, spec), own=False)
+        return _DrawnMachine(name, gpu, spec, _recorded_workloads(dice, spec), own=False)
     name, gpu = draw_gpu(dice)
     spec = gpu or load_gpu(name)
-    return _Machine(name, gpu, spec, _drawn_workloads(dice, spec))
+    return _DrawnMachine(name, gpu, spec, _drawn_workloads(dice, spec))
 
 
 def _scenario(
-    dice: Dice, summary: str, drawn: _Machine, tenants: tuple[Tenant, ...], horizon_us: float, contexts: Contexts | None
+    dice: Dice,
+    summary: str,
+    drawn: _DrawnMachine,
+    tenants: tuple[Tenant, ...],
+    horizon_us: float,
+    contexts: Contexts | None,
 ) -> Scenario:
     """``contexts``: what the player asks for."""
     return Scenario(
@@ -205,7 +210,7 @@ def _scenario(
     )
 
 
-def _tile_commands(drawn: _Machine) -> tuple[CommandName, ...]:
+def _tile_commands(drawn: _DrawnMachine) -> tuple[CommandName, ...]:
     """Commands that are offered where kernels need the tiles of others."""
     workloads = drawn.workloads.values()
     needed = any(op.tiles >= 0 for workload in workloads for variant in workload.variants for op in variant.all_ops)

@@ -76,7 +76,7 @@ def on_memory(dice: Dice, case: Case) -> Case:
 
 def _on_memory(dice: Dice, workload: Workload) -> Workload:
     """What the first threads of a workload launch, some of it again and again, on random memory."""
-    memory = _Memory(dice)
+    memory = _DrawnMemory(dice)
     variants = []
     for variant in workload.variants:
         ops = [_launched(op, workload.graphs) for op in variant.ops]
@@ -93,7 +93,7 @@ def _launched(op: Op, graphs: Sequence[tuple[GraphNode, ...]]) -> Op:
     return Op(OpKind.KERNEL, op.host_us, node.index, node.duration_us, stream=op.stream)
 
 
-class _Memory:
+class _DrawnMemory:
     """The memory of a workload: a few storages, small enough for segments to meet."""
 
     def __init__(self, dice: Dice) -> None:

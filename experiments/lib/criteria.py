@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CriterionMark:
     """What one or several criteria of a page are worth."""
 
     criteria: str
@@ -72,7 +72,7 @@ def missed_by(ours: float, low: float, high: float) -> float:
     return 0.0 if ours == nearest else abs(ours - nearest) / max(abs(ours), abs(nearest))
 
 
-def mark_of(name: str, marks: Iterable[Mark]) -> Mark:
+def mark_of(name: str, marks: Iterable[CriterionMark]) -> CriterionMark:
     """The mark of a criterion.
 
     Raises:
@@ -84,7 +84,7 @@ def mark_of(name: str, marks: Iterable[Mark]) -> Mark:
     return found[0]
 
 
-def counted_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> list[Criterion]:
+def counted_of(criteria: Iterable[Criterion], marks: Sequence[CriterionMark]) -> list[Criterion]:
     """The criteria that count: what was predicted."""
     return [one for one in criteria if mark_of(one.name, marks).kind is Kind.PREDICTED]
 
@@ -95,13 +95,13 @@ def worst_of(criteria: Iterable[Criterion]) -> Criterion | None:
     return max(missed, key=lambda one: one.miss, default=None)
 
 
-def tally_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
+def tally_of(criteria: Iterable[Criterion], marks: Sequence[CriterionMark]) -> str:
     """How many of the criteria that count come out, in words."""
     counted = counted_of(criteria, marks)
     return f"{sum(bool(one.holds) for one in counted)} of {len(counted)} predictions come out"
 
 
-def missed_of(criteria: Iterable[Criterion], marks: Sequence[Mark]) -> str:
+def missed_of(criteria: Iterable[Criterion], marks: Sequence[CriterionMark]) -> str:
     """Which of the criteria that count do not come out, in a sentence: what misses by most first, the rest in number.
 
     Several that one mark stands for are named once.
@@ -133,7 +133,7 @@ def _said(pattern: str, missed: Sequence[Criterion], of: int) -> str:
     return one.name if math.isnan(one.miss) else f"{one.name} ({one.ours} for {one.within})"
 
 
-def marks_table(criteria: Sequence[Criterion], marks: Sequence[Mark]) -> Table:
+def marks_table(criteria: Sequence[Criterion], marks: Sequence[CriterionMark]) -> Table:
     """A row a mark that some criteria have, what counts first; of criteria that it stands for, how many come out."""
     rows = []
     for mark in sorted(marks, key=lambda one: one.kind is not Kind.PREDICTED):

@@ -16,7 +16,7 @@ LINKED: Final = ("agents", "baselines", "experiments")
 """Rooms that lie beside the package, and are imported through it."""
 
 
-class Kept(NamedTuple):
+class KeptRuns(NamedTuple):
     """A file with a function that was compiled for some types."""
 
     folder: str
@@ -30,9 +30,9 @@ class Kept(NamedTuple):
     file: Path
 
 
-def list_kept() -> list[Kept]:
+def list_kept() -> list[KeptRuns]:
     """All files, by folder and name. Folders that others can write to are not looked at."""
-    found: list[Kept] = []
+    found: list[KeptRuns] = []
     for package in dict.fromkeys(module.rpartition(".")[0] for room in ("", *LINKED) for module in modules_of(room)):
         folder = "/".join(package.split(".")[1:])
         for place in trusted_folders(ROOT / folder / "__init__.py"):
@@ -40,13 +40,13 @@ def list_kept() -> list[Kept]:
     return sorted(found)
 
 
-def _kept(file: Path, folder: str, package: str) -> Kept:
+def _kept(file: Path, folder: str, package: str) -> KeptRuns:
     unit, key, _ = file.name.rsplit("-", 2)
     module = f"{package}.{unit.partition('.')[0]}"
-    return Kept(folder, unit, file.stat().st_size, source(module) is None or key != sources_key(module), file)
+    return KeptRuns(folder, unit, file.stat().st_size, source(module) is None or key != sources_key(module), file)
 
 
-def clear_kept() -> list[Kept]:
+def clear_kept() -> list[KeptRuns]:
     """Remove all files, and give what they were."""
     found = list_kept()
     for each in found:
@@ -54,7 +54,7 @@ def clear_kept() -> list[Kept]:
     return found
 
 
-def kept_table(found: Sequence[Kept]) -> Table:
+def kept_table(found: Sequence[KeptRuns]) -> Table:
     """A line a file."""
     rows = [[each.folder, each.unit, f"{each.size / 1e3:.0f}", "stale" if each.stale else ""] for each in found]
     total = f"{len(found)} units, {sum(each.size for each in found) / 1e6:.1f} MB"

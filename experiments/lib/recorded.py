@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from gpusched_env.display.frame import frame
 from gpusched_env.episodes.session import Episode
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.workers import Shared
+from gpusched_env.reading import Duration
 from gpusched_env.scenarios.building import build_problem, load_workload
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import make_scenario
@@ -198,7 +199,6 @@ LONGER: Final = (1, 8, 64)
 """Multiples of that, until each network has run: beside long grids one can take 200 times as long as alone."""
 PHYSICS: Final = 2
 """Version of the laws that recordings of networks are held against."""
-Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +241,10 @@ class GraphPair(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field
     """``streams``: equal priority; ``priority``: the foreground is more urgent."""
     fg: str
     bg: str
-    fg_p50_us: Positive
-    bg_p50_us: Positive
-    fg_solo_us: Positive
-    bg_solo_us: Positive
+    fg_p50_us: Duration
+    bg_p50_us: Duration
+    fg_solo_us: Duration
+    bg_solo_us: Duration
     fg_p99_us: float | None = None
 
     @property

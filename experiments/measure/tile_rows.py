@@ -109,7 +109,7 @@ class TileCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The factor by which blocks that spin are shorter than those of the V100 that the grids are from."""
 
 
-class Timed(Measurement, frozen=True, kw_only=True):
+class TimedRow(Measurement, frozen=True, kw_only=True):
     """Times of repetitions, between events."""
 
     median_us: float
@@ -121,20 +121,20 @@ class Timed(Measurement, frozen=True, kw_only=True):
         return self.max_us - self.min_us
 
 
-class CostTime(Timed, tag="cost", frozen=True, kw_only=True):
+class CostTime(TimedRow, tag="cost", frozen=True, kw_only=True):
     """What synchronising costs: a ``post`` or a ``wait`` of a block, or the ``wait-kernel``."""
 
     of: str
 
 
-class AloneTime(Timed, tag="alone", frozen=True, kw_only=True):
+class AloneTime(TimedRow, tag="alone", frozen=True, kw_only=True):
     """One of the two kernels alone."""
 
     case: TileCase
     role: Literal["producer", "consumer"]
 
 
-class PairTime(Timed, tag="pair", frozen=True, kw_only=True):
+class PairTime(TimedRow, tag="pair", frozen=True, kw_only=True):
     """Both kernels, from the first one's start to the second one's end."""
 
     case: TileCase

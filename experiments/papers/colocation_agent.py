@@ -214,7 +214,7 @@ FORESEEN: Final = [(KNOWN, 0), (KNOWN, 1), (KNOWN, 4), (KNOWN, 5), (FIXED, 0), (
 
 
 @dataclass(frozen=True, slots=True)
-class AgentEpisode:
+class ColocationEpisode:
     """An episode of a setting."""
 
     way: str
@@ -236,10 +236,10 @@ def problem(variants: SetName, variant: int) -> Problem:
     return build_problem(scenario_variants(load_scenario(SCENARIO), variants)[variant])
 
 
-def searching() -> list[AgentEpisode]:
+def searching() -> list[ColocationEpisode]:
     """Every setting on the training variants."""
     return [
-        AgentEpisode(way, setting, "train", variant, seed)
+        ColocationEpisode(way, setting, "train", variant, seed)
         for way, settings in SETTINGS.items()
         for setting in range(len(settings))
         for variant in TRAINED
@@ -247,18 +247,18 @@ def searching() -> list[AgentEpisode]:
     ]
 
 
-def judging(settings: Iterable[tuple[str, int]], seeds: Sequence[int] = SEEDS) -> list[AgentEpisode]:
+def judging(settings: Iterable[tuple[str, int]], seeds: Sequence[int] = SEEDS) -> list[ColocationEpisode]:
     """Settings, each a way and a number, on the held-out variants."""
     count = len(scenario_variants(load_scenario(SCENARIO), "held_out"))
     return [
-        AgentEpisode(way, setting, "held_out", variant, seed)
+        ColocationEpisode(way, setting, "held_out", variant, seed)
         for way, setting in settings
         for variant in range(count)
         for seed in seeds
     ]
 
 
-def best_settings(costs: Mapping[AgentEpisode, float]) -> dict[str, int]:
+def best_settings(costs: Mapping[ColocationEpisode, float]) -> dict[str, int]:
     """The setting of each way whose costs are least, each relative to the mean of all on that episode."""
     of: dict[Any, list[float]] = {(each.variants, each.variant, each.seed): [] for each in costs}
     for each, cost in costs.items():

@@ -31,14 +31,14 @@ import msgspec
 from gpusched_env.data import stored
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.language_models import MODELS, DenseModel
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, table_of, targets_table
 from gpusched_env.experiments.papers import time_per_token
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.experiments.papers.time_per_token.serving import Answered, Engine, Request, served
-from gpusched_env.experiments.papers.time_per_token.silicon import CACHE_SHARE, Served
-from gpusched_env.experiments.papers.time_per_token.steps import HALF_BYTES, Formats, Layers, Step
+from gpusched_env.experiments.papers.time_per_token.serving import Answered, EngineModel, EngineRequest, served
+from gpusched_env.experiments.papers.time_per_token.silicon import CACHE_SHARE, SiliconServed
+from gpusched_env.experiments.papers.time_per_token.steps import HALF_BYTES, EngineStep, Formats, Layers
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import read_bytes, table_rows
 from gpusched_env.workload.carry_over import KERNEL_OFF, NETWORK_OFF, PRODUCT_OFF
@@ -79,7 +79,7 @@ class Means(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PeerOutcome:
     """What 300 requests came to."""
 
     measured: Means
@@ -97,21 +97,21 @@ class Replayed:
     cache_tokens: int | None = None
     """``None``: nine tenths of what the weights leave."""
 
-    def run(self, device: str) -> Outcome:
+    def run(self, device: str) -> PeerOutcome:
         measured = logged(FOLDER / f"vllm_{self.gpu}.csv")
         requests = [one.request for one in measured]
         layers = Layers(MODELS[MODEL], load_gpu(self.gpu), HALF)
         cache = self.cache_tokens or layers.cache_tokens(CACHE_SHARE)
-        engine = Engine(mixed=True, reserves=False, step_tokens=STEP_TOKENS, cache_tokens=cache, most=self.most)
+        engine = EngineModel(mixed=True, reserves=False, step_tokens=STEP_TOKENS, cache_tokens=cache, most=self.most)
         ours, roofline = (Means.of(served(requests, engine, us)) for us in (layers.step_us, layers.roofline_us))
-        return Outcome(Means.of(measured), ours, roofline)
+        return PeerOutcome(Means.of(measured), ours, roofline)
 
 
 def logged(path: Path) -> list[Answered]:
     """The requests of a log: seconds of arrival, first and last token, and lengths."""
     _, *rows = (values for _, values in table_rows(read_bytes(path), str(path)))
     return [
-        Answered(Request(1e6 * float(arrival), int(prompt), int(answer)), 1e6 * float(first), 1e6 * float(last))
+        Answered(EngineRequest(1e6 * float(arrival), int(prompt), int(answer)), 1e6 * float(first), 1e6 * float(last))
         for arrival, prompt, answer, first, last in rows
     ]
 
@@ -130,8 +130,10 @@ class OnSms:
     def run(self, device: str) -> float:
         gpu = msgspec.structs.replace(load_gpu("h200-sxm"), sms=self.sms, sm_order="linear")
         talker, predictor = Layers(TALKER, gpu, HALF), Layers(PREDICTOR, gpu, HALF)
-        codes_us = (predictor.step_us(Step(running=BATCH, cached=BATCH * (number + 1))) for number in range(1, CODES))
-        return talker.step_us(Step(running=BATCH, cached=BATCH * CONTEXT)) + sum(codes_us)
+        codes_us = (
+            predictor.step_us(EngineStep(running=BATCH, cached=BATCH * (number + 1))) for number in range(1, CODES)
+        )
+        return talker.step_us(EngineStep(running=BATCH, cached=BATCH * CONTEXT)) + sum(codes_us)
 
 
 class Paper(Reproduction):
@@ -142,7 +144,7 @@ class Paper(Reproduction):
     shows = 4
     marks = (
         *(
-            Mark(
+            CriterionMark(
                 f"{gpu}: *",
                 Kind.PREDICTED,
                 "Nothing was measured on the board; costs of kernels are those of another model on an H200.",
@@ -151,7 +153,7 @@ class Paper(Reproduction):
             for gpu, roofline in (("rtx-4090", 0), ("rtx-pro-6000", 0))
         ),
         *(
-            Mark(
+            CriterionMark(
                 f"SMs: {sms} of 132*",
                 Kind.PREDICTED if sms < 64 else Kind.VACUOUS,
                 "Costs were recorded with all SMs; fewer have more waves of tiles, and memory as a whole.",
@@ -225,7 +227,7 @@ class Paper(Reproduction):
         ]
 
     def _published(self) -> Table:
-        median = time_per_token.Paper(self.of(Served)).median()
+        median = time_per_token.Paper(self.of(SiliconServed)).median()
         ours = [
             ("time per token of three models on an H100 and an H200, median of 80 rows", f"{median:.1%}",
              "kernels of another model on an H200", "[time per token](time-per-token.md)"),

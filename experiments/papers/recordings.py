@@ -24,7 +24,7 @@ from gpusched_env.data import recorded_names
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib import recorded
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import (
     RECORDED_ON,
@@ -47,13 +47,13 @@ SHARED_TOLERANCE = 0.15
 TURNS = "eager_time_slicing.jsonl"
 SIDES = ("slowdown of inference", "slowdown of training")
 MARKS = (
-    Mark("alone: *", Kind.FITTED, "Host times are scaled to the very time that is compared."),
-    Mark(
+    CriterionMark("alone: *", Kind.FITTED, "Host times are scaled to the very time that is compared."),
+    CriterionMark(
         "ResNet-50 inference beside training, *",
         Kind.FITTED,
         "The demands of classes of kernels were chosen on an earlier recording of the same pair.",
     ),
-    Mark(
+    CriterionMark(
         "time slicing, *",
         Kind.PREDICTED,
         "Slices were read off another recording, and host times are scaled to each process alone.",
@@ -83,7 +83,7 @@ def figures(group: str, unit: str, tolerance: float, found: Iterable[tuple[str, 
 
 
 @dataclass(frozen=True)
-class Alone:
+class RecordedAlone:
     """A workload by itself, eager.
 
     Without the recorded variation of host times: some networks' iterations spread by a factor of three, and the median
@@ -143,7 +143,7 @@ class Paper(Reproduction):
     @staticmethod
     def cells() -> Sequence[Simulation]:
         shipped = [name for name in recorded_names() if load_workload(name).gpu == RECORDED_ON]
-        return [*map(Alone, shipped), BesideTraining(), *map(TimeSlicedPair, recorded_turns(TURNS))]
+        return [*map(RecordedAlone, shipped), BesideTraining(), *map(TimeSlicedPair, recorded_turns(TURNS))]
 
     def checks(self) -> list[GroupFigure]:
         return [figure for figures in self.runs.values() for figure in figures]

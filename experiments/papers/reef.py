@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.lib.recorded import situation, tenant, turnarounds_us
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, table_of, targets_table
@@ -62,7 +62,7 @@ SYSTEMS: Final = {
 LONGER, THROUGHPUT, TOLERANCE = 1.02, 7.7, 0.25
 MARKS: Final = (
     *(
-        Mark(
+        CriterionMark(
             f"{load}: real-time latency over that alone",
             Kind.VACUOUS,
             "With one other network the control passes as well.",
@@ -71,7 +71,7 @@ MARKS: Final = (
         for load, found in {"A": "1.01", "B": "1.00"}.items()
     ),
     *(
-        Mark(
+        CriterionMark(
             f"{load}: real-time latency over that alone",
             Kind.PREDICTED,
             "What a reset takes is the board's; nothing was fitted to latencies.",
@@ -79,7 +79,7 @@ MARKS: Final = (
         )
         for load, found in {"C": "1.05", "D": "1.08", "E": "1.19"}.items()
     ),
-    Mark(
+    CriterionMark(
         "largest overall throughput over real time alone",
         Kind.PREDICTED,
         "It follows from the networks, of which some are stand-ins.",
@@ -89,7 +89,7 @@ MARKS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ReefServed:
     """Latency of real-time requests over the workload's networks, and requests a second."""
 
     latency_us: tuple[float, ...]
@@ -105,7 +105,7 @@ class LoadRun:
     load: str
     system: str
 
-    def run(self, device: str) -> Served:
+    def run(self, device: str) -> ReefServed:
         of = LOADS[self.load]
         urgent = [
             tenant(NETWORKS[name], name=f"{name} real time", arrivals=of.arrivals, host_us=HOST_US)
@@ -118,7 +118,7 @@ class LoadRun:
         served = [each.throughput_per_s for each in episode.metrics.tenants]
         took = turnarounds_us(episode)[: len(urgent)]
         means = tuple(float(np.mean(each)) if len(each) else math.nan for each in took)
-        return Served(means, sum(served[: len(urgent)]), sum(served))
+        return ReefServed(means, sum(served[: len(urgent)]), sum(served))
 
 
 class Paper(Reproduction):
@@ -142,8 +142,8 @@ class Paper(Reproduction):
         """All requests a second over those of real time alone."""
         return self._of(load, system).all_per_s / self._of(load, ALONE).all_per_s
 
-    def _of(self, load: str, system: str) -> Served:
-        found: Served = self.runs[LoadRun(load, system)]
+    def _of(self, load: str, system: str) -> ReefServed:
+        found: ReefServed = self.runs[LoadRun(load, system)]
         return found
 
     def checks(self) -> list[Target]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from gpusched_env.closure import closure
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Mark, criteria_csv, marks_table, missed_of, tally_of
+from gpusched_env.experiments.lib.criteria import CriterionMark, criteria_csv, marks_table, missed_of, tally_of
 from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.kept_cells import KeptCells
 from gpusched_env.experiments.lib.pages import page
@@ -42,7 +42,7 @@ class Reproduction(JudgedResult):
     title: ClassVar[str]
     legend: ClassVar[str] = ""
     """How to read the page's tables."""
-    marks: ClassVar[Sequence[Mark]] = ()
+    marks: ClassVar[Sequence[CriterionMark]] = ()
     """What each criterion is worth; of each there is exactly one."""
     shows: ClassVar[int] = 1
     """How many of its tables the page shows."""

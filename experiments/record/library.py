@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from gpusched_env.experiments.validate.recordings import RecordedLaunch
+from gpusched_env.experiments.validate.recordings import ValidatedLaunch
 
 KINDS: Final = ("compute", "memory", "mixed")
 LOOPS: Final = {"compute": (16, 0), "memory": (0, 4), "mixed": (16, 1)}
@@ -226,7 +226,7 @@ SEQUENCE_KERNELS: Final = 6
 SEQUENCE_DELAYS_US: Final = (20.0, 320.0)
 
 
-def pair(number: int, seed: int, kernels: Mapping[str, float]) -> list[RecordedLaunch]:
+def pair(number: int, seed: int, kernels: Mapping[str, float]) -> list[ValidatedLaunch]:
     """Two kernels on two streams; the second comes with the first or while it runs, a third of them with priority.
 
     Args:
@@ -239,12 +239,12 @@ def pair(number: int, seed: int, kernels: Mapping[str, float]) -> list[RecordedL
     later_us = round(FIRST_US + float(rng.choice(OVERLAPS)) * kernels[first], 1)
     urgency = URGENT if rng.random() < URGENT_SHARE else 0
     return [
-        RecordedLaunch(stream=0, priority=0, delay_us=FIRST_US, kernel=first),
-        RecordedLaunch(stream=1, priority=urgency, delay_us=later_us, kernel=second),
+        ValidatedLaunch(stream=0, priority=0, delay_us=FIRST_US, kernel=first),
+        ValidatedLaunch(stream=1, priority=urgency, delay_us=later_us, kernel=second),
     ]
 
 
-def mix(number: int, seed: int, kernels: Sequence[str]) -> list[RecordedLaunch]:
+def mix(number: int, seed: int, kernels: Sequence[str]) -> list[ValidatedLaunch]:
     """Two to eight streams of one to four kernels each; ``kernels``: ids to draw from."""
     rng = generator(seed, "mix", number)
     urgent = rng.random() < 0.5
@@ -257,7 +257,7 @@ def mix(number: int, seed: int, kernels: Sequence[str]) -> list[RecordedLaunch]:
     return launches
 
 
-def sequence(number: int, seed: int, kernels: Sequence[str]) -> list[RecordedLaunch]:
+def sequence(number: int, seed: int, kernels: Sequence[str]) -> list[ValidatedLaunch]:
     """Two to five streams that each repeat six short kernels in any order; ``kernels``: ids to draw from."""
     rng = generator(seed, "sequence", number)
     urgent = rng.random() < URGENT_SHARE
@@ -271,9 +271,9 @@ def sequence(number: int, seed: int, kernels: Sequence[str]) -> list[RecordedLau
     return launches
 
 
-def _stream(stream: int, priority: int, delay_us: float, names: Sequence[str]) -> list[RecordedLaunch]:
+def _stream(stream: int, priority: int, delay_us: float, names: Sequence[str]) -> list[ValidatedLaunch]:
     """Kernels that queue behind each other."""
     return [
-        RecordedLaunch(stream=stream, priority=priority, delay_us=None if place else delay_us, kernel=name)
+        ValidatedLaunch(stream=stream, priority=priority, delay_us=None if place else delay_us, kernel=name)
         for place, name in enumerate(names)
     ]

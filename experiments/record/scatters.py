@@ -57,23 +57,23 @@ def loading(grid: int, block: int, iters: int) -> Spec:
     return Spec(kind="memory", grid=grid, block=block, smem=0, iters=iters, fma=0, load=4)
 
 
-class Situation(NamedTuple):
+class ScatterSituation(NamedTuple):
     """Launches that are recorded together."""
 
     what: str
     launches: tuple[StreamedKernel, ...]
 
 
-def situations(sms: int, most_shared: int) -> list[Situation]:
+def situations(sms: int, most_shared: int) -> list[ScatterSituation]:
     """All that is recorded, on a GPU of so many SMs whose blocks can have so many bytes of shared memory."""
     return [*_alone(sms), *_side_by_side(sms), *_chains(sms, most_shared), *_packing(sms, most_shared)]
 
 
-def _single(kernel: Spec) -> Situation:
-    return Situation("alone", (StreamedKernel(kernel, delay_us=LONG_US),))
+def _single(kernel: Spec) -> ScatterSituation:
+    return ScatterSituation("alone", (StreamedKernel(kernel, delay_us=LONG_US),))
 
 
-def _alone(sms: int) -> Iterator[Situation]:
+def _alone(sms: int) -> Iterator[ScatterSituation]:
     for access, spread in itertools.product((0, 1, 2, 3), (1, 32, 1 << 10, 1 << 15, 1 << 18, 1 << 23)):
         iters = 32 if spread <= 32 and access == WORD_ADDS else 128
         for grid in (1, sms, 8 * sms, 32 * sms):
@@ -84,7 +84,7 @@ def _alone(sms: int) -> Iterator[Situation]:
         yield _single(computing(4096 * sms, block, iters))
 
 
-def _side_by_side(sms: int) -> Iterator[Situation]:
+def _side_by_side(sms: int) -> Iterator[ScatterSituation]:
     others = [
         adding(4 * sms, 256, 256, 1 << 18), adding(4 * sms, 256, 64, 32), adding(4 * sms, 256, 256, 1 << 23, ROW_READS),
         computing(4 * sms, 256, 400), loading(4 * sms, 256, 40), computing(sms // 2, 256, 400),
@@ -93,7 +93,7 @@ def _side_by_side(sms: int) -> Iterator[Situation]:
     for spread, access in kinds:
         for other in others:
             one = adding(8 * sms, 256, 256, spread, access)
-            yield Situation("pair", (StreamedKernel(one, 0, 0, LONG_US), StreamedKernel(other, 1, 0, LONG_US)))
+            yield ScatterSituation("pair", (StreamedKernel(one, 0, 0, LONG_US), StreamedKernel(other, 1, 0, LONG_US)))
 
 
 def long_grids(sms: int) -> list[Spec]:
@@ -119,12 +119,12 @@ def short_kernels(sms: int, most_shared: int) -> list[Spec]:
     ]  # fmt: skip
 
 
-def _chains(sms: int, most_shared: int) -> Iterator[Situation]:
+def _chains(sms: int, most_shared: int) -> Iterator[ScatterSituation]:
     for short in short_kernels(sms, most_shared):
-        yield Situation("chain alone", _chain(short, 0))
+        yield ScatterSituation("chain alone", _chain(short, 0))
         for long, priority in itertools.product(long_grids(sms), (0, URGENT)):
             behind = StreamedKernel(long, 0, 0, LONG_US)
-            yield Situation("chain", (behind, *_chain(short, priority)))
+            yield ScatterSituation("chain", (behind, *_chain(short, priority)))
 
 
 def _chain(short: Spec, priority: int) -> tuple[StreamedKernel, ...]:
@@ -132,13 +132,13 @@ def _chain(short: Spec, priority: int) -> tuple[StreamedKernel, ...]:
     return (first, *[StreamedKernel(short, 1, priority)] * (LINKS - 1))
 
 
-def _packing(sms: int, most_shared: int) -> Iterator[Situation]:
+def _packing(sms: int, most_shared: int) -> Iterator[ScatterSituation]:
     """A grid that fits at once, and stays, comes a little after a kernel that has most SMs for itself."""
     stays = adding(8 * sms, 128, 2048, 1 << 18)
     for grid, after_us in itertools.product((sms // 4, sms * 3 // 4, sms), (0.0, 2.0, 6.0)):
         holds = computing(grid, 384, 40, most_shared)
         chain = [StreamedKernel(holds, 1, 0, LONG_US), *[StreamedKernel(holds, 1)] * (LINKS - 1)]
-        yield Situation("packing", (StreamedKernel(stays, 0, 0, LONG_US + after_us), *chain))
+        yield ScatterSituation("packing", (StreamedKernel(stays, 0, 0, LONG_US + after_us), *chain))
 
 
 def scatters_rows(gpu: CupyScatters, there: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -21,8 +21,8 @@ from gpusched_env.experiments.record.gpu import CupyRecorder, StreamedKernel
 from gpusched_env.experiments.record.library import LONG_US, SHORT_US, Named, Spec, draw, sweep
 from gpusched_env.experiments.validate.recordings import (
     KERNEL_SETS,
-    RecordedLaunch,
     RecordedScenario,
+    ValidatedLaunch,
     find_all,
     read_rows,
 )
@@ -147,7 +147,7 @@ class Synthetic:
             rows = [msgspec.structs.asdict(launch) for launch in launches]
             yield {"id": name, "launches": rows, **blocks.measured(found)}
 
-    def _scenarios(self, what: str, solo_us: Mapping[str, float]) -> list[tuple[str, Sequence[RecordedLaunch]]]:
+    def _scenarios(self, what: str, solo_us: Mapping[str, float]) -> list[tuple[str, Sequence[ValidatedLaunch]]]:
         """Ids and launches; of another recording only those whose kernels are in the library."""
         count = self._sizes.scenarios[what]
         if self._like is not None:
@@ -156,7 +156,7 @@ class Synthetic:
             kept = [row for row in rows if all(launch.kernel in solo_us for launch in row.launches)]
             return [(row.id, row.launches) for row in kept[:count]]
         long, short = ([name for name in solo_us if name[0] == letter] for letter in (LONG, SHORT))
-        made: dict[str, Callable[[int], list[RecordedLaunch]]] = {
+        made: dict[str, Callable[[int], list[ValidatedLaunch]]] = {
             "pairs": lambda n: scenarios.pair(n, self._seed, {name: solo_us[name] for name in long}),
             "mixes": lambda n: scenarios.mix(n, self._seed, long),
             "sequences": lambda n: scenarios.sequence(n, self._seed, short),

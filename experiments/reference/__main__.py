@@ -10,12 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from gpusched_env.envs import datasheet
-from gpusched_env.experiments.reference import interface, moved, schedulers
+from gpusched_env.experiments.reference import environments, interface, moved, schedulers
 from gpusched_env.scenarios import catalogue
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
-    "environments": datasheet.environments_page,
+    "environments": environments.document,
     "interface": interface.document,
     "moved": moved.document,
     "scenarios": catalogue.scenarios_page,

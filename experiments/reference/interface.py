@@ -228,7 +228,7 @@ def _commands() -> list[str]:
     rows = [[f"`{time}`", *(f"{getattr(gpu.timing, time):g}" for gpu in gpus)] for time in TIMES]
     for part in (Partition, TilePolicy):
         lines += [f"### `{part.__name__}`", "", markdown(inspect.getdoc(part) or ""), "", *_fields(part)]
-    lines += ["### Times of GPUs", "", COMMAND_TIMES, ""]
+    lines += ["### What launches and preemption take", "", COMMAND_TIMES, ""]
     return [*lines, *pipe_table(["us", *(f"`{name}`" for name in GPUS)], rows), ""]
 
 

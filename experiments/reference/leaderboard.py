@@ -34,7 +34,7 @@ HEAD: Final = """\
 
 The best of each kind on each scenario, by mean cost; lower is better. A row is of one set of workloads: the scenario's
 own, or *held-out* ones, which no agent was trained on and no rule tuned on. All schedulers of a row ran the same
-episodes. [All of them](leaderboard.csv), with costs and intervals.
+episodes. [All of them](leaderboard.csv), with costs and intervals. Links lead to the episodes and to the policies.
 """
 COLUMNS: Final = """\
 ## Columns
@@ -83,8 +83,8 @@ def pages(docs: Path) -> dict[str, str]:
     """The page, as Markdown, and all costs, as CSV, of the result files in a folder ``docs``, by name."""
     rankings = committed(docs)
     found = of_record(rankings)
-    rows = [[*row.cells(), _foresight(row, rankings), _links(row, docs)] for row in found]
-    parts = [HEAD, Table("", [*HEADS, "foresight", "files"], rows).markdown(), COLUMNS, *_entered(docs)]
+    rows = [[*_linked(row, docs), foresight(row, rankings)] for row in found]
+    parts = [HEAD, Table("", [*HEADS, "foresight"], rows).markdown(), COLUMNS, *_entered(docs)]
     tables = [({"scenario": row.scenario, "workloads": row.ranking.workloads}, _costs(row)) for row in found]
     return {PAGE: "\n".join(parts), TABLES: tables_csv(tables), SUBMITTING: _submitting()}
 
@@ -131,17 +131,20 @@ def _costs(row: Summary) -> Table:
     return Table("", ["place", "scheduler", "kind", "cost", f"against {reference}"], cells)
 
 
-def _links(row: Summary, docs: Path) -> str:
-    """Links to the policy, if one is shipped, and to the episodes."""
-    links = [f"[episodes]({row.file})"]
+def _linked(row: Summary, docs: Path) -> list[str]:
+    """The cells of a row, with links to the episodes, and to the policy if one is shipped."""
+    cells = row.cells()
+    episodes, agent = HEADS.index("episodes"), HEADS.index("agent")
+    cells[episodes] = f"[{cells[episodes]}]({row.file})"
     name = shipped_scenarios().get(row.scenario)
     if name is not None:
         policy = FOLDER / f"{name}.npz"
-        links.insert(0, f"[policy]({Path(os.path.relpath(policy.resolve(), docs)).as_posix()})")
-    return ", ".join(links)
+        path = Path(os.path.relpath(policy.resolve(), docs)).as_posix()
+        cells[agent] = f"[{cells[agent]}]({path})"
+    return cells
 
 
-def _foresight(row: Summary, rankings: dict[str, Ranking]) -> str:
+def foresight(row: Summary, rankings: dict[str, Ranking]) -> str:
     """What a search with foresight costs against the best that has none, on a scenario's own workloads."""
     told = [r for r in rankings.values() if r.clairvoyant and row.scenario in r.variants and r.workloads == "own"]
     if not told or row.ranking.workloads != "own":

@@ -1,6 +1,6 @@
-"""The README's tables of results: ``python -m gpusched_env.experiments.results.readme README.md``.
+"""The README's tables: ``python -m gpusched_env.experiments.results.readme README.md``.
 
-They are rows of the leaderboard, from the same files.
+Results are rows of the leaderboard, from the same files; other figures are those of the pages that they come from.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -17,26 +18,29 @@ from gpusched_env.agents.shipped import FOLDER, origin
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.lib.trained import LEARNED
+from gpusched_env.experiments.ranking.page import DIFFERENCE
 from gpusched_env.experiments.reference.leaderboard import committed
-from gpusched_env.experiments.results.summary import HEADS, PRIORITIES, Summary, of_record
+from gpusched_env.experiments.results import quoted
+from gpusched_env.experiments.results.summary import PRIORITIES, Kind, Summary, of_record
 
 SCENARIO: Final = "InferenceBesideTraining"
 PLAIN: Final = game_of(SCENARIO).plain_gpu
 ROWS: Final = {
-    PLAIN: "the GPU without a scheduler",
-    "time-slicing": "two processes take turns",
-    PRIORITIES: "requests in streams of high priority",
+    PLAIN: "no scheduler",
+    PRIORITIES: "streams of high priority",
     "tally": "Tally (ASPLOS 2025)",
     "orion": "Orion (EuroSys 2024)",
-    LEARNED: f"agent: a {origin(FOLDER / f'{SCENARIO}.npz')}",
+    LEARNED: f"agent: {origin(FOLDER / f'{SCENARIO}.npz')}",
 }
-ALONE: Final = "nobody ever waits for anybody: a bound"
+ALONE: Final = "bound: nobody waits"
 SHOWN: Final = (SCENARIO, *(f"Serving{name}" for name in ("Poisson", "Overload", "FleetSlice", "Burst", "BestEffort")))
 """Scenarios of the table of agents."""
-LEFT_OUT: Final = ("episodes", PRIORITIES)
-"""Columns that the leaderboard has besides."""
-MARKED: Final = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- /results -->)", re.DOTALL)
-MARKED_AGENTS: Final = re.compile(r"(?<=<!-- agents -->\n).*?(?=<!-- /agents -->)", re.DOTALL)
+OTHERS: Final[tuple[Kind, ...]] = ("published", "rule")
+"""Kinds of schedulers that are written by hand."""
+WORDS: Final = {"better": " better", "no difference shown": ""}
+"""What stands behind a difference, by verdict; else that the agent is worse."""
+MARKED: Final = r"(?<=<!-- {0} -->\n).*?(?=<!-- /{0} -->)"
+"""Between what a table stands, by its name."""
 
 
 def table(row: Summary) -> str:
@@ -57,19 +61,34 @@ def table(row: Summary) -> str:
 
 
 def agents_table(rows: Sequence[Summary]) -> str:
-    """The rows of some scenarios with trained agents, as Markdown."""
-    kept = [number for number, head in enumerate(HEADS) if head not in LEFT_OUT]
-    cells = [[row.cells()[number] for number in kept] for row in rows]
-    return Table("", [HEADS[number] for number in kept], cells).markdown()
+    """Some scenarios with trained agents: on their own workloads and on held-out ones, whose rows follow each other."""
+    heads = [f"{of}: {what}" for of in ("own", "held-out") for what in ("best other", "agent against it")]
+    cells = [[own.scenario, *_cells(own), *_cells(held_out)] for own, held_out in list(pairwise(rows))[::2]]
+    return Table("", ["scenario", *heads], cells).markdown()
+
+
+def _cells(row: Summary) -> list[str]:
+    """The cheapest that is written by hand, and how much more the agent costs."""
+    others = [one for one in map(row.best, OTHERS) if one is not None]
+    best, agent = min(others, key=lambda one: one.mean.mean), row.best("agent")
+    assert agent is not None  # Scenarios that are shown have one.
+    difference = agent.against.text(DIFFERENCE)
+    return [row.cell(best), f"{difference}{WORDS.get(row.verdict, ' worse')}"]
 
 
 def updated(text: str, docs: Path) -> str:
-    """The README's text with the tables of the result files in ``docs`` between their markers."""
+    """The README's text with the tables of the result files and pages in ``docs`` between their markers."""
     found = of_record(committed(docs))
     own = next(row for row in found if (row.scenario, row.ranking.workloads) == (SCENARIO, "own"))
-    shown = [row for name in SHOWN for row in found if row.scenario == name]
-    text = MARKED.sub(lambda _: table(own), text)
-    return MARKED_AGENTS.sub(lambda _: agents_table(shown), text)
+    tables = {
+        "results": table(own),
+        "agents": agents_table([row for name in SHOWN for row in found if row.scenario == name]),
+        "peers": quoted.peers(docs).markdown(),
+        "accuracy": quoted.accuracy(docs).markdown(),
+    }
+    for name, rows in tables.items():
+        text = re.sub(MARKED.format(name), rows.replace("\\", r"\\"), text, flags=re.DOTALL)
+    return text
 
 
 if __name__ == "__main__":

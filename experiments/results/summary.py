@@ -21,13 +21,15 @@ from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.statistics import FEW_SEEDS, RankStanding
 from gpusched_env.experiments.lib.trained import LEARNED, is_learned, is_published
-from gpusched_env.experiments.ranking.page import COST, DIFFERENCE, workloads_of
+from gpusched_env.experiments.ranking.page import DIFFERENCE, workloads_of
 from gpusched_env.experiments.ranking.result import Ranking
 
 Kind = Literal["published", "rule", "agent", "told the truth"]
 SHOWN: Final[tuple[Kind, ...]] = ("published", "rule", "agent")
 PRIORITIES: Final = "priority-streams"
 """The GPU's own means for urgent work, beside which a scheduler has to show what it adds."""
+COST: Final = "{:.3f}"
+"""Of costs: those of scenarios below each other have as many decimals."""
 ORDER: Final = ("own", "held_out", "train")
 """The order of the sets of workloads on a page."""
 HEADS: Final = (
@@ -104,15 +106,16 @@ class Summary:
             self.scenario,
             workloads_of(self.ranking).replace(" workloads", ""),
             self.episodes,
-            self._cell(published),
-            self._cell(rule),
+            self.cell(published),
+            self.cell(rule),
             NONE if priorities is None else COST.format(priorities.mean.mean),
-            self._cell(agent),
+            self.cell(agent),
             NONE if agent is None else agent.against.text(DIFFERENCE),
             self.verdict,
         ]
 
-    def _cell(self, standing: RankStanding | None) -> str:
+    def cell(self, standing: RankStanding | None) -> str:
+        """A scheduler of the row, and its cost."""
         return NONE if standing is None else f"{self.called(standing.scheduler)} {COST.format(standing.mean.mean)}"
 
 

@@ -49,7 +49,7 @@ APART: Final = {"Torch Version", "CUDNN Version", "CUDA Version", "Kernels", "Wa
 Side = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class ProductRow(msgspec.Struct, frozen=True, kw_only=True):
     """A kernel on a GPU, as a table has it."""
 
     device: Annotated[str, Meta(min_length=1)] = msgspec.field(name="Device")
@@ -78,9 +78,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-COLUMNS: Final = tuple(field.encode_name for field in msgspec.structs.fields(Row))
+COLUMNS: Final = tuple(field.encode_name for field in msgspec.structs.fields(ProductRow))
 """Names of the columns that a table must have; ``Latency`` is in milliseconds."""
-Measured = dict[str, dict[Shape, Row]]
+Measured = dict[str, dict[Shape, ProductRow]]
 """Rows by GPU, as its driver calls it, and shape."""
 
 
@@ -101,7 +101,7 @@ def read_measured(path: Path) -> Measured:
         if len(values) != len(heads):
             raise InputError(f"{path}, line {line}: has {len(values)} values, {len(heads)} columns are named")
         try:
-            row = msgspec.convert(dict(zip(heads, values, strict=True)), Row, strict=False)
+            row = msgspec.convert(dict(zip(heads, values, strict=True)), ProductRow, strict=False)
         except msgspec.ValidationError as error:
             raise InputError(f"{path}, line {line}: {error}") from error
         found[row.device][tuple(f"{heads[place]}={values[place]}" for place in shaped)] = row
@@ -183,7 +183,7 @@ def pairs(measured: Measured, kept: set[Shape] | None = None) -> Iterator[Carrie
                 )
 
 
-def _ratios(row: Row, there: Row, shape: Shape, first: GpuSpec, second: GpuSpec) -> dict[str, float]:
+def _ratios(row: ProductRow, there: ProductRow, shape: Shape, first: GpuSpec, second: GpuSpec) -> dict[str, float]:
     kernel = row.kernel()
     carried_us = profile_kernel(carried_kernel(kernel, first, second), first, second).duration_us
     roofs = [_roof_us(shape, spec) for spec in (first, second)]

@@ -2,8 +2,8 @@
 
 A folder holds any of ``pairs``, ``mixes`` and ``sequences``, with the ``kernels`` that they are of, ``model_pairs``,
 and ``processes`` (each ``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). Networks
-are the traced ones of its folder ``traces``, which ``gpusched record`` writes, as they are or imported; of those that
-it lacks, the shipped workloads. A first line without an ``id``, ``what`` or ``spec`` is a header and skipped.
+are the traced ones of its folder ``traces``, which ``gpusched lab record`` writes, as they are or imported; of those
+that it lacks, the shipped workloads. A first line without an ``id``, ``what`` or ``spec`` is a header and skipped.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from msgspec import Meta
 
 from gpusched_env.data import recorded_names
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.recorded import SCHEDULERS, GraphPair, Positive
+from gpusched_env.experiments.lib.recorded import SCHEDULERS, GraphPair
 from gpusched_env.hardware.specs import GpuSpec
-from gpusched_env.reading import decoded, read_bytes, unzipped
+from gpusched_env.reading import Duration, Time, decoded, read_bytes, unzipped
 from gpusched_env.workload.importers import import_trace
 from gpusched_env.workload.workload import Workload, read_workload
 
@@ -48,11 +48,11 @@ Count = Annotated[int, Meta(ge=1)]
 class Solo(msgspec.Struct, frozen=True, kw_only=True):
     """A kernel's profile alone."""
 
-    duration_us: Positive
+    duration_us: Duration
     """First block start to last block end."""
-    block_us: Positive
+    block_us: Duration
     """Mean residency of a block."""
-    block_us_p95: Positive
+    block_us_p95: Duration
 
 
 class SyntheticWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,12 +73,12 @@ class SyntheticKernel(SyntheticWork, frozen=True, kw_only=True):
     solo: Solo
 
 
-class RecordedLaunch(msgspec.Struct, frozen=True, kw_only=True):
+class ValidatedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of a scenario, in issue order."""
 
     stream: Annotated[int, Meta(ge=0)]
     priority: Annotated[int, Meta(le=0)]
-    delay_us: NotNegative | None
+    delay_us: Time | None
     """When the flag of its stream is raised; ``None``: queued behind the stream's previous launch."""
     kernel: str
 
@@ -87,14 +87,14 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """Medians over the repetitions, us since the release."""
 
     start_us: float
-    end_us: Positive
+    end_us: Duration
 
 
 class RecordedScenario(msgspec.Struct, frozen=True, kw_only=True):
     """Several streams released together."""
 
     id: str
-    launches: Annotated[tuple[RecordedLaunch, ...], Meta(min_length=1)]
+    launches: Annotated[tuple[ValidatedLaunch, ...], Meta(min_length=1)]
     measured: tuple[Measured, ...]
     end_min_max_us: tuple[tuple[float, float], ...]
     """Range of each end over the repetitions."""
@@ -119,14 +119,14 @@ class ModelSolo(msgspec.Struct, frozen=True, kw_only=True, tag="solo", tag_field
     """A network as a CUDA graph by itself."""
 
     model: str
-    p50_us: Positive
+    p50_us: Duration
 
 
-class Iterations(msgspec.Struct, frozen=True):
+class RecordedIterations(msgspec.Struct, frozen=True):
     """Recorded times of a program's iterations."""
 
     n: int
-    mean_us: Positive
+    mean_us: Duration
 
 
 class ProgramRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,8 +136,8 @@ class ProgramRow(msgspec.Struct, frozen=True, kw_only=True):
     """:data:`ALONE`, or a mode of :data:`PROGRAM_SCHEDULERS`."""
     front: str
     behind: str | None = None
-    front_us: Iterations | None = None
-    behind_us: Iterations | None = None
+    front_us: RecordedIterations | None = None
+    behind_us: RecordedIterations | None = None
     error: str | None = None
     """Why it was not recorded."""
 

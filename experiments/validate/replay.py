@@ -30,6 +30,7 @@ from gpusched_env.workload.tenant import Backlog, Tenant
 from gpusched_env.workload.workload import Op, OpKind, Variant, Workload
 
 FOREVER_US = 1e9
+"""What lasts longer is not simulated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,9 @@ def run_streams(
         streams: at least one.
         gpu: where they run.
         gap_us: from a kernel's last block to the first block of the next in its stream.
+
+    Raises:
+        InputError: they have not ended after :data:`FOREVER_US`.
     """
     profiles = {id(profile): profile for stream in streams for profile in stream.kernels}
     rows = {key: row for row, key in enumerate(profiles)}
@@ -80,6 +84,12 @@ def run_streams(
     )
     kernels = play(_InOrder(), problem, seed=0, record="kernels").timeline.kernels.dict()
     times = np.stack([kernels["started_us"], kernels["ended_us"]], axis=1)
+    missing = sum(len(stream.kernels) for stream in streams) - len(times)
+    if missing:
+        raise InputError(
+            f"{name}: {missing} of {len(times) + missing} kernels would not have ended after {FOREVER_US:g} us; "
+            "delays and durations must be shorter together"
+        )
     # A stream's kernels finish in order of issue.
     return [times[kernels["tenant"] == tenant] for tenant in range(len(streams))]
 
@@ -186,7 +196,7 @@ def block_of(
         InputError: as :func:`profile`.
     """
     if gpu.instructions is None:
-        raise InputError(f"{gpu.name}: has no instruction costs; measure them with `gpusched calibrate`")
+        raise InputError(f"{gpu.name}: has no instruction costs; measure them with `gpusched lab calibrate`")
     costs = gpu.instructions
     fma = kernel.flop_per_block / kernel.block / FLOP_PER_FMA
     loads = kernel.dram_bytes_per_block / kernel.block / BYTES_PER_LOAD
@@ -210,7 +220,9 @@ def block_of(
 
 def solo_us(kernel: KernelProfile, gpu: GpuSpec) -> float:
     """Duration of the kernel alone on the simulated GPU."""
-    ((start_us, end_us),) = run_streams("alone", [KernelStream(kernel.kernel.name, [kernel])], gpu)[0].tolist()
+    ((start_us, end_us),) = run_streams(
+        f"{kernel.kernel.name} alone", [KernelStream(kernel.kernel.name, [kernel])], gpu
+    )[0].tolist()
     return float(end_us - start_us)
 
 

@@ -1,4 +1,4 @@
-"""``gpusched bench``: every measurement runs, figures are what the timings say, targets are judged."""
+"""``gpusched lab bench``: every measurement runs, figures are what the timings say, targets are judged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from gpusched_env.experiments.benchmarks import suite
 from gpusched_env.experiments.benchmarks.mechanisms import decisions, made_up_problem
 from gpusched_env.experiments.benchmarks.suite import (
+    BenchmarkRow,
     BenchmarkSizes,
-    Row,
     basis_of,
     markdown,
     measure,
@@ -71,7 +71,7 @@ def made_up_timings(busy: float = 1.0) -> dict[str, list[Elapsed]]:
     return {**timings, "first_use": [cold], "first_use_cached": [cached]}
 
 
-def by_name(rows: list[Row]) -> dict[str, Row]:
+def by_name(rows: list[BenchmarkRow]) -> dict[str, BenchmarkRow]:
     return {row.what: row for row in rows}
 
 
@@ -100,8 +100,8 @@ def test_targets_are_judged_in_their_direction() -> None:
     assert rows["... of a null environment's frames/s"].holds is True
     assert rows["... 10^6 blocks each"].holds is False
     assert rows["... over CartPole through gym.make"].holds is None
-    assert Row("", 2.9, target=3.0).holds is False
-    assert Row("", 2.9, target=3.0, at_least=False).holds is True
+    assert BenchmarkRow("", 2.9, target=3.0).holds is False
+    assert BenchmarkRow("", 2.9, target=3.0, at_least=False).holds is True
 
 
 def test_a_busy_machine_is_judged_by_processor_time() -> None:

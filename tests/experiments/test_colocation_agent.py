@@ -74,9 +74,9 @@ def test_a_setting_is_best_where_costs_are_least_in_proportion() -> None:
     dear, cheap = page.TRAINED[:2]
     seed = page.SEARCHED[0]
     settings = range(len(page.SETTINGS[page.FIXED]))
-    costs |= {page.AgentEpisode(page.FIXED, n, "train", dear, seed): 10_000.0 for n in settings}
-    costs[page.AgentEpisode(page.FIXED, 1, "train", dear, seed)] = 9_900.0
-    costs[page.AgentEpisode(page.FIXED, 2, "train", cheap, seed)] = 50.0
+    costs |= {page.ColocationEpisode(page.FIXED, n, "train", dear, seed): 10_000.0 for n in settings}
+    costs[page.ColocationEpisode(page.FIXED, 1, "train", dear, seed)] = 9_900.0
+    costs[page.ColocationEpisode(page.FIXED, 2, "train", cheap, seed)] = 50.0
     assert page.best_settings(costs)[page.FIXED] == 2
 
 

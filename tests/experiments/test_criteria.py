@@ -11,8 +11,8 @@ import pytest
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.criteria import (
     Criterion,
+    CriterionMark,
     Kind,
-    Mark,
     counted_of,
     criteria_csv,
     mark_of,
@@ -69,7 +69,10 @@ SOME = (
     Criterion("size, small", "1", "0 to 1", 0.0, True),
     Criterion("order", "a before b", "so", math.nan, None),
 )
-MARKS = (Mark("size, *", Kind.PREDICTED, "It was open."), Mark("order", Kind.FITTED, "It was chosen by it."))
+MARKS = (
+    CriterionMark("size, *", Kind.PREDICTED, "It was open."),
+    CriterionMark("order", Kind.FITTED, "It was chosen by it."),
+)
 
 
 def test_only_what_was_predicted_counts() -> None:
@@ -79,7 +82,7 @@ def test_only_what_was_predicted_counts() -> None:
 
 def test_what_does_not_come_out_is_said_worst_first() -> None:
     off = [Criterion(f"speed {n}", f"{n}", "at most 0", n / 10, False) for n in range(1, 9)]
-    marks = [Mark(one.name, Kind.PREDICTED, "It was open.") for one in off]
+    marks = [CriterionMark(one.name, Kind.PREDICTED, "It was open.") for one in off]
     said = missed_of(off, marks)
     assert said == (
         "Did not come out: speed 8 (8 for at most 0); speed 7 (7 for at most 0); speed 6 (6 for at most 0); "
@@ -87,13 +90,16 @@ def test_what_does_not_come_out_is_said_worst_first() -> None:
     )
     claim = Criterion("claim", "seen", "so", math.nan, False)
     undecided = Criterion("other", "seen", "so", math.nan, None)
-    marks = [Mark("speed *", Kind.PREDICTED, "It was open."), Mark("claim", Kind.PREDICTED, "It was open.")]
-    marks.append(Mark("other", Kind.PREDICTED, "It was open."))
+    marks = [
+        CriterionMark("speed *", Kind.PREDICTED, "It was open."),
+        CriterionMark("claim", Kind.PREDICTED, "It was open."),
+    ]
+    marks.append(CriterionMark("other", Kind.PREDICTED, "It was open."))
     assert missed_of([claim, *off, undecided], marks) == "Did not come out: speed ... (8 of 8); claim; 1 undecided."
 
 
 def test_what_does_not_count_is_not_missed() -> None:
-    marks = (Mark("*", Kind.FITTED, "It was chosen by it."),)
+    marks = (CriterionMark("*", Kind.FITTED, "It was chosen by it."),)
     assert missed_of(SOME, marks) == "Did not come out: nothing that counts."
 
 
@@ -110,7 +116,7 @@ def test_what_numpy_compared_counts_like_any_truth() -> None:
 @pytest.mark.parametrize(("name", "count"), [("weight", 0), ("size, *", 2)])
 def test_a_criterion_without_a_mark_or_with_several_is_named(name: str, count: int) -> None:
     with pytest.raises(LookupError, match=f"'{name[:4]}.* has {count} marks, must have one"):
-        mark_of(name, (*MARKS, Mark("size, [*]", Kind.VACUOUS, "Any would pass.")))
+        mark_of(name, (*MARKS, CriterionMark("size, [*]", Kind.VACUOUS, "Any would pass.")))
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from gpusched_env.experiments.papers.orion.runs import (
     ORION,
     STREAMS,
     TEMPORAL,
-    Alone,
+    JobAlone,
+    OrionRun,
+    OrionTraining,
     Served,
-    SharedRun,
-    TrainingAlone,
     arrivals,
     network,
 )
@@ -35,7 +35,7 @@ def test_requests_come_as_recorded_or_as_drawn() -> None:
 @pytest.mark.long
 def test_orion_protects_a_request_beside_a_training() -> None:
     p99 = {
-        system: SharedRun(7, "ResNet50", "ResNet50", system, requests=20).run("compiled").p99_us
+        system: OrionRun(7, "ResNet50", "ResNet50", system, requests=20).run("compiled").p99_us
         for system in (IDEAL, ORION, STREAMS, TEMPORAL)
     }
     assert p99[IDEAL] < p99[ORION] < p99[STREAMS] < p99[TEMPORAL]
@@ -44,7 +44,7 @@ def test_orion_protects_a_request_beside_a_training() -> None:
 def test_page_and_data_are_complete() -> None:
     """Where all systems are alike no order comes out."""
     runs: dict[object, object] = {cell: Served(5e4, 1e5, 2e5, 5.0) for cell in orion.Paper.cells()}
-    runs |= {cell: Alone(10.0) for cell in runs if isinstance(cell, TrainingAlone)}
+    runs |= {cell: JobAlone(10.0) for cell in runs if isinstance(cell, OrionTraining)}
     paper = orion.Paper(runs)
     orders = [check for check in paper.checks() if "below" in check.what]
     assert len(orders) == 2 * 6 * 4

@@ -19,7 +19,7 @@ def test_killing_protects_requests_where_waiting_does_not(monkeypatch: pytest.Mo
 def test_page_and_data_are_complete() -> None:
     """Where everything is as alone, latencies hold and throughput does not."""
     runs = {
-        cell: reef.Served((1e4,) * len(reef.LOADS[cell.load].urgent), 100.0, 100.0)
+        cell: reef.ReefServed((1e4,) * len(reef.LOADS[cell.load].urgent), 100.0, 100.0)
         for cell in reef.Paper.cells()
         if isinstance(cell, reef.LoadRun)
     }

@@ -19,7 +19,7 @@ from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.commands import reproduce
-from gpusched_env.experiments.lib.criteria import NOTE, Kind, Mark
+from gpusched_env.experiments.lib.criteria import NOTE, CriterionMark, Kind
 from gpusched_env.experiments.lib.verdicts import (
     Check,
     Simulation,
@@ -81,8 +81,8 @@ class Made(Reproduction):
     title = "Twice a number"
     legend = "*Error*: relative."
     marks = (
-        Mark("twice 2", Kind.DEFINITIONAL, "It is hand-solved."),
-        Mark("twice *5", Kind.PREDICTED, "It was open.", "nothing doubled: 5"),
+        CriterionMark("twice 2", Kind.DEFINITIONAL, "It is hand-solved."),
+        CriterionMark("twice *5", Kind.PREDICTED, "It was open.", "nothing doubled: 5"),
     )
 
     @staticmethod

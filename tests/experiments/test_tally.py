@@ -11,8 +11,8 @@ from gpusched_env.experiments.papers.tally.runs import (
     REQUESTS,
     TALLY,
     TRAININGS,
-    Outcome,
     ServiceRun,
+    TallyOutcome,
     TrainingAlone,
     requests_of,
 )
@@ -46,8 +46,8 @@ def test_tally_protects_requests_and_mps_serves_trainings(monkeypatch: pytest.Mo
 
 def test_page_and_data_are_complete() -> None:
     """Where all systems are alike no order comes out."""
-    runs: dict[object, object] = dict.fromkeys(tally.Paper.cells(), Outcome(1e4, 0.45))
-    runs |= {cell: Outcome(work=1.0) for cell in runs if isinstance(cell, TrainingAlone)}
+    runs: dict[object, object] = dict.fromkeys(tally.Paper.cells(), TallyOutcome(1e4, 0.45))
+    runs |= {cell: TallyOutcome(work=1.0) for cell in runs if isinstance(cell, TrainingAlone)}
     paper = tally.Paper(runs)
     held = {check.what for check in paper.checks() if check.holds}
     assert "training under Tally beside BERT" in held

@@ -12,13 +12,13 @@ from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.language_models import MODELS, DenseModel, Matrix, model_of
 from gpusched_env.experiments.papers import peers
 from gpusched_env.experiments.papers.time_per_token import Paper
-from gpusched_env.experiments.papers.time_per_token.serving import Engine, Request, served, time_per_token_us
-from gpusched_env.experiments.papers.time_per_token.silicon import Served, Times, read_rows
+from gpusched_env.experiments.papers.time_per_token.serving import EngineModel, EngineRequest, served, time_per_token_us
+from gpusched_env.experiments.papers.time_per_token.silicon import SiliconServed, SiliconTimes, read_rows
 from gpusched_env.experiments.papers.time_per_token.steps import (
     Chunk,
+    EngineStep,
     Formats,
     Layers,
-    Step,
     product_costs,
     reached_bytes_per_us,
     recorded,
@@ -55,7 +55,7 @@ def test_a_long_product_goes_as_fast_as_the_fastest_that_was_measured_at_most() 
 
 
 def test_another_cached_token_takes_the_reading_of_its_bytes() -> None:
-    more, fewer = (LLAMA.step_us(Step(running=8, cached=cached)) for cached in (9000, 8000))
+    more, fewer = (LLAMA.step_us(EngineStep(running=8, cached=cached)) for cached in (9000, 8000))
     bytes_ = 1000 * LLAMA.model.layers * LLAMA.model.cache_elements * 2
     assert more - fewer == pytest.approx(bytes_ / reached_bytes_per_us(load_gpu("h100-sxm")))
 
@@ -66,7 +66,7 @@ def test_a_prompt_in_two_chunks_has_the_scores_of_the_whole() -> None:
 
 
 def test_kernels_that_convert_and_norm_are_parts_of_a_layer() -> None:
-    step, plain = Step(running=1, cached=100), MODELS["qwen3-32b"]
+    step, plain = EngineStep(running=1, cached=100), MODELS["qwen3-32b"]
     small_us = recorded().costs.small_us + load_gpu("h100-sxm").timing.graph_gap_us
     normed, bare = (
         Layers(model, load_gpu("h100-sxm"), Formats(2, 2)).step_us(step)
@@ -81,13 +81,15 @@ def test_products_need_matrix_rates() -> None:
         product_costs(recorded().costs, load_gpu(recorded().gpu), unknown, 2)
 
 
-def by_tokens(step: Step) -> float:
+def by_tokens(step: EngineStep) -> float:
     """A microsecond for each token of a prompt, ten for a decode."""
     return sum(chunk.tokens for chunk in step.chunks) + (10.0 if step.running else 0.0)
 
 
-def engine(*, mixed: bool = True, reserves: bool = True, step_tokens: int = 64, cache_tokens: int = 1000) -> Engine:
-    return Engine(mixed, reserves, step_tokens, cache_tokens, most=8)
+def engine(
+    *, mixed: bool = True, reserves: bool = True, step_tokens: int = 64, cache_tokens: int = 1000
+) -> EngineModel:
+    return EngineModel(mixed, reserves, step_tokens, cache_tokens, most=8)
 
 
 def test_a_client_alone_never_waits_for_a_prompt() -> None:
@@ -114,7 +116,7 @@ def test_a_cache_for_one_request_serves_one_client_at_a_time() -> None:
 def test_a_full_cache_takes_the_place_of_the_newest_request() -> None:
     # Both fit with two tokens each. The second then gives its 12 places back; its prompt and its two tokens are read
     # anew, which takes 12 and makes its third, when the first one has its fourth and last one.
-    two = [Request(0.0, 10, 4), Request(0.0, 10, 4)]
+    two = [EngineRequest(0.0, 10, 4), EngineRequest(0.0, 10, 4)]
     first, second = served(two, engine(reserves=False, cache_tokens=22), by_tokens)
     assert first == (two[0], 20.0, 20.0 + 3 * 10.0)
     assert second == (two[1], 20.0, first.last_us + 12.0 + 10.0)
@@ -123,15 +125,15 @@ def test_a_full_cache_takes_the_place_of_the_newest_request() -> None:
 
 
 def test_an_engine_waits_for_arrivals() -> None:
-    (late,) = served([Request(500.0, 10, 1)], engine(), by_tokens)
-    assert late == (Request(500.0, 10, 1), 510.0, 510.0)
+    (late,) = served([EngineRequest(500.0, 10, 1)], engine(), by_tokens)
+    assert late == (EngineRequest(500.0, 10, 1), 510.0, 510.0)
     assert late.token_us == 0.0
 
 
 def test_a_model_that_does_not_fit_is_refused() -> None:
     row = next(row for row in read_rows() if model_of(row.model_path) and "70B" in row.model_path)
     with refused(InputError, "70B on h100_sxm: beside the weights no request fits"):
-        _ = Served(msgspec.structs.replace(row, system="h100_sxm", format="")).engine
+        _ = SiliconServed(msgspec.structs.replace(row, system="h100_sxm", format="")).engine
 
 
 def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -143,9 +145,11 @@ def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_rows_that_are_faster_than_the_roofline_are_counted_and_named() -> None:
     cells = Paper.cells()[:2]
-    assert all(isinstance(cell, Served) for cell in cells)
+    assert all(isinstance(cell, SiliconServed) for cell in cells)
     shares = dict(zip(cells, (0.5, 2.0), strict=True))
-    paper = Paper({cell: Times(1.1 * cell.row.token_ms, of * cell.row.token_ms, 1.0) for cell, of in shares.items()})
+    paper = Paper(
+        {cell: SiliconTimes(1.1 * cell.row.token_ms, of * cell.row.token_ms, 1.0) for cell, of in shares.items()}
+    )
     assert paper.median() == pytest.approx(0.1)
     assert paper.outcome().startswith("1 of these rows")
 
@@ -167,8 +171,8 @@ def test_the_page_of_peers_names_all_of_them() -> None:
     board = peers.Replayed("rtx-4090", 256)
     paper = peers.Paper(
         {
-            board: peers.Outcome(*[peers.Means(1.0, 2.0, 3.0)] * 3),
-            **{cell: Times(1.0, 1.0, 1.0) for cell in Paper.cells()[:1]},
+            board: peers.PeerOutcome(*[peers.Means(1.0, 2.0, 3.0)] * 3),
+            **{cell: SiliconTimes(1.0, 1.0, 1.0) for cell in Paper.cells()[:1]},
         }
     )
     assert [check.holds for check in paper.checks()] == [True] * 3

@@ -26,7 +26,7 @@ from gpusched_env.scenarios.scenario import load_scenario
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 Run = Callable[..., int]
-START = Path(__file__).parents[2] / "docs" / "start.md"
+VECTOR = Path(__file__).parents[2] / "docs" / "vector-environments.md"
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_a_recurrent_model_is_evaluated_as_it_is(gpusched: Run, tmp_path: Path) 
 def test_a_saved_model_goes_wherever_a_scheduler_does(
     gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The block for stable-baselines3 of the first steps, and what stands below it."""
-    blocks = re.findall(r"```(?:python|sh)\n(.*?)```", START.read_text(), re.DOTALL)
+    """The block for stable-baselines3 of the page of vector environments, and what stands below it."""
+    blocks = re.findall(r"```(?:python|sh)\n(.*?)```", VECTOR.read_text(), re.DOTALL)
     block, commands = next((a, b) for a, b in itertools.pairwise(blocks) if 'model.save("runs/toy_ppo")' in a)
     exec(block.replace("1024", "512"), {})
     for command in commands.splitlines():
@@ -135,7 +135,7 @@ def test_a_saved_model_goes_wherever_a_scheduler_does(
     assert gpusched("evaluate", "runs/toy_ppo.zip", "Toy", *same, "--trust") == 0
     again = (*same[2:], "--overwrite")
     assert gpusched("compare", "Toy", "--schedulers", "learned:runs/toy_ppo.zip", *again, "--trust") == 0
-    ranking = ("rank", "Toy", "--schedulers", "fifo,learned:runs/toy_ppo.zip", *same[2:-1], "rank.json")
+    ranking = ("lab", "rank", "Toy", "--schedulers", "fifo,learned:runs/toy_ppo.zip", *same[2:-1], "rank.json")
     assert gpusched(*ranking) == 2
     assert gpusched(*ranking, "--trust") == 0
 

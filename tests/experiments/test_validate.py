@@ -81,12 +81,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def validate(folder: Path, tmp_path: Path) -> Callable[..., Result]:
-    """``gpusched validate`` of the folder in this process."""
+    """``gpusched lab validate`` of the folder in this process."""
 
     def run(*options: str) -> Result:
         paths = ("--json", str(tmp_path / "v.json"), "--out", str(tmp_path / "out"))
         return CliRunner().invoke(
-            app, ["validate", str(folder), "--gpu", "h100-sxm", "--workers", "1", *paths, *options]
+            app, ["lab", "validate", str(folder), "--gpu", "h100-sxm", "--workers", "1", *paths, *options]
         )
 
     return run
@@ -363,6 +363,11 @@ def test_workers_find_the_same(folder: Path) -> None:
     ("name", "rows", "message"),
     [
         ("kernels", [kernel("k0"), kernel("k1", grid=0)], r"kernels\.jsonl\.gz, line 3: grid: Expected `int` >= 1"),
+        (
+            "kernels",
+            [kernel("k0", solo={**kernel("k0")["solo"], "duration_us": 1e300})],
+            r"line 2: solo\.duration_us: .* <= 1",
+        ),
         ("kernels", [kernel("k0")], r"pairs\.jsonl\.gz: scenario pair0: unknown kernel 'k1'; 1 kernels"),
         ("pairs", [{**APART, "measured": APART["measured"][:1]}], r"scenario pair0: 2 launches, 1 measured, 2 ranges"),
         ("pairs", [{**APART, "launches": 3}], r"pairs\.jsonl\.gz, line 2: launches: Expected `array`"),
@@ -370,6 +375,11 @@ def test_workers_find_the_same(folder: Path) -> None:
             "pairs",
             [scenario("p", [(0, None, "k0")], [(4.0, 104.0)])],
             r"scenario p: launches\[0\]\.delay_us is null, but it is the first of stream 0",
+        ),
+        (
+            "pairs",
+            [scenario("p", [(0, 1e300, "k0")], [(4.0, 104.0)])],
+            r"line 2: launches\[0\]\.delay_us: Expected `float` <= 1000000000000",
         ),
         ("pairs", [], r"pairs\.jsonl\.gz: has no rows"),
         ("model_pairs", [{"what": "pair", "mode": "streams"}], r"model_pairs\.jsonl\.gz, line 2: .*`fg`"),
@@ -379,6 +389,13 @@ def test_wrong_rows_are_named(folder: Path, name: str, rows: list[dict[str, Any]
     write(folder, name, rows)
     with pytest.raises(InputError, match=message):
         read_recordings(folder)
+
+
+def test_a_kernel_that_takes_eleven_days_is_named(folder: Path) -> None:
+    long = kernel("k0")
+    write(folder, "kernels", [{**long, "solo": {**long["solo"], "duration_us": 1e12}}, kernel("k1")])
+    with refused(InputError, "k0 alone: 1 of 1 kernels would not have ended after 1e+09 us"):
+        ValidationRun(read_recordings(folder), "h100-sxm").run(1)
 
 
 def test_wrong_folders_and_files_are_named(folder: Path, tmp_path: Path) -> None:

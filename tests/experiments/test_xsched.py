@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpusched_env.experiments.papers import xsched
-from gpusched_env.experiments.papers.xsched.levels import RETURN_US, SIGNAL_US, TIMING, Preemption, PreemptionRun
+from gpusched_env.experiments.papers.xsched.levels import RETURN_US, SIGNAL_US, TIMING, PreemptionLevel, PreemptionRun
 from gpusched_env.experiments.papers.xsched.network import layers, resnet152
 from gpusched_env.experiments.papers.xsched.runs import (
     ALONE,
@@ -60,7 +60,7 @@ def test_page_and_data_are_complete() -> None:
     for level in xsched.LEVELS:
         for length, of in published["preemption_us"][str(level)].items():
             for stretch in (1.0, xsched.STRETCH):
-                runs[xsched.run_of(level, length, stretch)] = Preemption(of["avg"], of["p50"], of["p99"])
+                runs[xsched.run_of(level, length, stretch)] = PreemptionLevel(of["avg"], of["p50"], of["p99"])
     paper = xsched.Paper(runs)
     assert paper.holds
     assert "29 of 29" in paper.summary()

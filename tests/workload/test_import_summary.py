@@ -64,6 +64,15 @@ def test_means_over_iterations() -> None:
     assert (figures.gaps, figures.gap_median_us) == (0.5, 10.0)
 
 
+def test_the_pace_compares_a_median_with_a_median() -> None:
+    """Iterations that take alone what was recorded keep their pace, whatever their mean is."""
+    short, long = ((Op(OpKind.KERNEL, us, 0, 30.0), Op(OpKind.SYNC, 0.0)) for us in (5.0, 65.0))
+    recorded = msgspec.structs.replace(workload(short, short, long), iteration_us=(40.0, 40.0, 100.0))
+    figures = summarise(recorded, GPU)
+    assert (figures.wall_us, figures.alone_us, figures.pace) == (40.0, 40.0, 0.0)
+    assert figures.idle_share == pytest.approx(1.0 - 30.0 / 60.0)
+
+
 def test_streams_graphs_and_threads_by_hand() -> None:
     ops = (
         Op(OpKind.KERNEL, 5.0, 0, 30.0),  # 7 to 37

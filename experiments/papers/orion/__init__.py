@@ -6,7 +6,7 @@ and all of ours are shown: they stand as predictions.
 
 * *Kernels* are the artefact's own profiles: what bounds an operator, the SMs that it needs, its time alone. Six of ten
   pairs have them; BERT and Transformer-XL are left out. Grids are unknown: an SM is taken to hold four blocks.
-  `gpusched import-kernels` turns such files into workloads.
+  `gpusched import kernels` turns such files into workloads.
 * *Hosts* launch an operator every 6 us, a guess; inputs are copied first.
 * *Requests* come as in the artefact: Poisson at 15 and 40 a second with its seed, or at its recorded gaps.
 * *Systems*: alone (ideal); a job at a time (temporal); streams with priorities, MPS without; REEF's policy where
@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from gpusched_env.data import stored
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, table_of, targets_table
 from gpusched_env.experiments.papers.orion.runs import (
     BESIDE,
@@ -38,9 +38,9 @@ from gpusched_env.experiments.papers.orion.runs import (
     UNBOUNDED,
     URGENT,
     Figure,
+    OrionRun,
+    OrionTraining,
     Served,
-    SharedRun,
-    TrainingAlone,
 )
 from gpusched_env.experiments.papers.reproduction import Reproduction
 
@@ -50,10 +50,10 @@ FIGURES: Final[tuple[Figure, ...]] = (7, 10)
 TOLERANCE: Final = 0.15
 LOG_TOLERANCE: Final = 0.25
 PAIRS: Final = tuple(itertools.product(URGENT, BESIDE))
-LOG_RUN: Final = SharedRun(7, "ResNet50", "ResNet50", MPS, float(LOGGED["rate_per_s"]), LOGGED["requests"])
+LOG_RUN: Final = OrionRun(7, "ResNet50", "ResNet50", MPS, float(LOGGED["rate_per_s"]), LOGGED["requests"])
 MARKS: Final = (
     *(
-        Mark(
+        CriterionMark(
             f"figure *: Orion's p99 below that of {system}, *",
             Kind.PREDICTED,
             "The abstract says that it improves tails over the state of the art; which pair shows it was open.",
@@ -62,7 +62,7 @@ MARKS: Final = (
         for system in (STREAMS, REEF)
     ),
     *(
-        Mark(
+        CriterionMark(
             f"figure *: Orion's p99 below that of {system}, *",
             Kind.VACUOUS,
             "Orion that holds nothing back, whose requests only have priority, passes as well.",
@@ -70,13 +70,13 @@ MARKS: Final = (
         )
         for system in (TEMPORAL, MPS)
     ),
-    Mark(
+    CriterionMark(
         "largest saving in trainings' costs",
         Kind.PREDICTED,
         "Nothing is fitted to it; how it is computed is our reading.",
         "a GPU each: 1",
     ),
-    Mark(
+    CriterionMark(
         "MPS, artefact: *",
         Kind.PREDICTED,
         "Kernels are profiles of either network alone.",
@@ -99,13 +99,13 @@ class Paper(Reproduction):
 
     @staticmethod
     def cells() -> Sequence[Simulation]:
-        ideal = [SharedRun(figure, urgent, "ResNet50", IDEAL) for figure in FIGURES for urgent in URGENT]
-        shared = [SharedRun(f, *pair, system) for f in FIGURES for pair in PAIRS for system in (*SYSTEMS, UNBOUNDED)]
-        return [*ideal, *shared, *map(TrainingAlone, BESIDE), LOG_RUN]
+        ideal = [OrionRun(figure, urgent, "ResNet50", IDEAL) for figure in FIGURES for urgent in URGENT]
+        shared = [OrionRun(f, *pair, system) for f in FIGURES for pair in PAIRS for system in (*SYSTEMS, UNBOUNDED)]
+        return [*ideal, *shared, *map(OrionTraining, BESIDE), LOG_RUN]
 
     def served(self, figure: Figure, urgent: str, beside: str, system: str) -> Served:
         """The figures of a run."""
-        found: Served = self.runs[SharedRun(figure, urgent, "ResNet50" if system == IDEAL else beside, system)]
+        found: Served = self.runs[OrionRun(figure, urgent, "ResNet50" if system == IDEAL else beside, system)]
         return found
 
     def over_ideal(self, figure: Figure, urgent: str, beside: str, system: str) -> float:
@@ -115,7 +115,7 @@ class Paper(Reproduction):
 
     def training(self, urgent: str, beside: str, system: str) -> float:
         """A training's throughput over that alone."""
-        return float(self.served(7, urgent, beside, system).beside_per_s / self.runs[TrainingAlone(beside)].per_s)
+        return float(self.served(7, urgent, beside, system).beside_per_s / self.runs[OrionTraining(beside)].per_s)
 
     def checks(self) -> list[Target]:
         logged, ours = LOGGED, self.runs[LOG_RUN]

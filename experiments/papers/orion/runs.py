@@ -93,7 +93,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedRun:
+class OrionRun:
     """An urgent network beside another under a system; alone where it is ideal."""
 
     figure: Figure
@@ -131,21 +131,21 @@ def beside(figure: Figure, name: str) -> tuple[Workload, Mapping[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class JobAlone:
     """Iterations a second."""
 
     per_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingAlone:
+class OrionTraining:
     """A training by itself."""
 
     network: str
     iterations: int = 10
 
-    def run(self, device: str) -> Alone:
+    def run(self, device: str) -> JobAlone:
         work = network(self.network, "training")
         problem = situation([tenant(work.name, jobs=self.iterations)], GPU, workloads={work.name: work}, physics=2)
         took = turnarounds_us(play("pass-through", problem, 0, device=device), skip=1)[0]
-        return Alone(1e6 / float(took.mean()))
+        return JobAlone(1e6 / float(took.mean()))

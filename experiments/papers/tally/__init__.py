@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from gpusched_env.data import stored
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, table_of, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.experiments.papers.tally.runs import (
@@ -40,13 +40,13 @@ from gpusched_env.experiments.papers.tally.runs import (
 PUBLISHED: Final = stored("published", "tally.json")
 SEPARATED: Final = 1.1
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "*: p99 under * below that under *",
         Kind.PREDICTED,
         "Systems are by their papers, kernels by recordings; no order was used.",
         "MPS with priority, without the mechanism: 24.8 and 1.68 times alone, Tally 1.15 and 1.00",
     ),
-    Mark(
+    CriterionMark(
         "training under *",
         Kind.PREDICTED,
         "What a system leaves a training follows from its rule; no figure was used.",

@@ -58,7 +58,7 @@ def requests_of(service: str) -> Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TallyOutcome:
     """The 99th percentile of the requests (us), and the training's work (time of its kernels alone) a unit of time."""
 
     p99_us: float = math.nan
@@ -73,7 +73,7 @@ class ServiceRun:
     training: str | None
     system: str
 
-    def run(self, device: str) -> Outcome:
+    def run(self, device: str) -> TallyOutcome:
         work = requests_of(self.service)
         alone = tenant(work.name, name="service", host_us=HOST_US)
         workloads = {work.name: work}
@@ -86,7 +86,7 @@ class ServiceRun:
         problem = situation([served, *trained], GPU, horizon_us, workloads, physics=2, variation=False)
         episode = play(scheduler(self.system), problem, 0, device=device, record="kernels")
         p99_us = float(np.percentile(turnarounds_us(episode)[0], 99))
-        return Outcome(p99_us, work_rate(episode, 1) if trained else math.nan)
+        return TallyOutcome(p99_us, work_rate(episode, 1) if trained else math.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ class TrainingAlone:
     training: str
     iterations: int = 4
 
-    def run(self, device: str) -> Outcome:
+    def run(self, device: str) -> TallyOutcome:
         problem = situation([tenant(self.training, jobs=self.iterations)], GPU, physics=2, variation=False)
-        return Outcome(work=work_rate(play("pass-through", problem, 0, device=device, record="kernels"), 0))
+        return TallyOutcome(work=work_rate(play("pass-through", problem, 0, device=device, record="kernels"), 0))
 
 
 def scheduler(system: str) -> str:

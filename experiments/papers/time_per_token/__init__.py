@@ -32,10 +32,10 @@ import msgspec
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, table_of, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.experiments.papers.time_per_token.silicon import SILICON, Served, Times, cells_of
+from gpusched_env.experiments.papers.time_per_token.silicon import SILICON, SiliconServed, SiliconTimes, cells_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ class Paper(Reproduction):
     name = "time-per-token"
     title = "Serving engines on silicon"
     marks = (
-        Mark(
+        CriterionMark(
             MEDIAN,
             Kind.PREDICTED,
             "No constant was chosen by a row. Kernels and board limits that the first version lacked were added with "
@@ -69,10 +69,11 @@ class Paper(Reproduction):
     def reads() -> Sequence[Path]:
         return (SILICON,)
 
-    def errors(self, figure: str = "predicted_ms") -> list[tuple[Served, float]]:
+    def errors(self, figure: str = "predicted_ms") -> list[tuple[SiliconServed, float]]:
         """Signed relative errors of a figure of all rows."""
         return [
-            (served, getattr(times, figure) / served.row.token_ms - 1.0) for served, times in self.of(Served).items()
+            (served, getattr(times, figure) / served.row.token_ms - 1.0)
+            for served, times in self.of(SiliconServed).items()
         ]
 
     def median(self, figure: str = "predicted_ms") -> float:
@@ -100,9 +101,9 @@ class Paper(Reproduction):
 
     def tables(self) -> list[Table]:
         groups: defaultdict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
-        for served, times in self.of(Served).items():
+        for served, times in self.of(SiliconServed).items():
             row = served.row
-            errors = tuple(getattr(times, name) / row.token_ms - 1.0 for name in Times._fields)
+            errors = tuple(getattr(times, name) / row.token_ms - 1.0 for name in SiliconTimes._fields)
             groups[row.engine, row.model_path, row.system, row.format or "bf16"].append(errors)
         rows = []
         for (engine, model, gpu, layers), found in groups.items():
@@ -133,7 +134,9 @@ class Paper(Reproduction):
         return [table_of("All rows", self.data()["rows"], columns, "Milliseconds a token.")]
 
     def data(self) -> dict[str, Any]:
-        rows = [{**msgspec.structs.asdict(cell.row), **times._asdict()} for cell, times in self.of(Served).items()]
+        rows = [
+            {**msgspec.structs.asdict(cell.row), **times._asdict()} for cell, times in self.of(SiliconServed).items()
+        ]
         return {"checks": [as_row(check) for check in self.checks()], "rows": rows}
 
     def to_frame(self, kind: type | None = None) -> DataFrame:

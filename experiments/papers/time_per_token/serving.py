@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from gpusched_env.experiments.papers.time_per_token.steps import Chunk, Step
+from gpusched_env.experiments.papers.time_per_token.steps import Chunk, EngineStep
 
 WAVES: Final = 5
 """How many requests each client sends, on average; the first wave, which all begin together, does not count."""
 
 
-class Request(NamedTuple):
+class EngineRequest(NamedTuple):
     """A request; lengths in tokens."""
 
     arrival_us: float
@@ -35,7 +35,7 @@ class Request(NamedTuple):
 class Answered(NamedTuple):
     """A request that has all its tokens."""
 
-    request: Request
+    request: EngineRequest
     first_us: float
     last_us: float
 
@@ -46,7 +46,7 @@ class Answered(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineModel:
     """How an engine makes steps."""
 
     mixed: bool
@@ -63,7 +63,7 @@ class Engine:
 class _Served:
     """A request that waits or runs."""
 
-    request: Request
+    request: EngineRequest
     cached: int = 0
     """Tokens in the cache."""
     made: int = 0
@@ -77,10 +77,10 @@ class _Served:
 
 
 def served(
-    requests: Iterable[Request],
-    engine: Engine,
-    step_us: Callable[[Step], float],
-    following: Callable[[float], Request | None] = lambda now_us: None,
+    requests: Iterable[EngineRequest],
+    engine: EngineModel,
+    step_us: Callable[[EngineStep], float],
+    following: Callable[[float], EngineRequest | None] = lambda now_us: None,
 ) -> Iterator[Answered]:
     """Requests as they are answered.
 
@@ -100,7 +100,7 @@ def served(
         chunks, read = _chunks(waiting, running, engine)
         decoding = running if engine.mixed or not chunks else []
         now_us += step_us(
-            Step(tuple(chunks), len(read), len(decoding), sum(each.cached for each in decoding) + len(decoding))
+            EngineStep(tuple(chunks), len(read), len(decoding), sum(each.cached for each in decoding) + len(decoding))
         )
         for each in decoding:
             each.cached += 1
@@ -118,7 +118,7 @@ def served(
         _give_back(waiting, running, engine)
 
 
-def _chunks(waiting: deque[_Served], running: list[_Served], engine: Engine) -> tuple[list[Chunk], list[_Served]]:
+def _chunks(waiting: deque[_Served], running: list[_Served], engine: EngineModel) -> tuple[list[Chunk], list[_Served]]:
     """Chunks of prompts for the next step, and the requests that are read to their end with it: they wait no more."""
     chunks, read = list[Chunk](), list[_Served]()
     budget = engine.step_tokens - (len(running) if engine.mixed else 0)
@@ -137,13 +137,13 @@ def _chunks(waiting: deque[_Served], running: list[_Served], engine: Engine) -> 
     return chunks, read
 
 
-def _kept(each: _Served, engine: Engine) -> int:
+def _kept(each: _Served, engine: EngineModel) -> int:
     """Places of the cache that a request has or, admitted, would take."""
     whole = each.request.prompt + each.request.answer
     return whole if engine.reserves else max(each.cached, each.to_read) + 1
 
 
-def _give_back(waiting: deque[_Served], running: list[_Served], engine: Engine) -> None:
+def _give_back(waiting: deque[_Served], running: list[_Served], engine: EngineModel) -> None:
     """The newest requests give their places back until the others have room for their next tokens."""
     if not running:
         return
@@ -159,7 +159,7 @@ def _give_back(waiting: deque[_Served], running: list[_Served], engine: Engine) 
 
 
 def time_per_token_us(
-    clients: int, prompt: int, answer: int, engine: Engine, step_us: Callable[[Step], float]
+    clients: int, prompt: int, answer: int, engine: EngineModel, step_us: Callable[[EngineStep], float]
 ) -> float:
     """Mean time per token in the steady state, where each client sends its next request when its last is answered.
 
@@ -170,7 +170,7 @@ def time_per_token_us(
         engine: its cache holds a request.
         step_us: duration of a step.
     """
-    requests = [Request(0.0, prompt, answer)] * clients
-    all_answered = served(requests, engine, step_us, lambda now_us: Request(now_us, prompt, answer))
+    requests = [EngineRequest(0.0, prompt, answer)] * clients
+    all_answered = served(requests, engine, step_us, lambda now_us: EngineRequest(now_us, prompt, answer))
     steady = itertools.islice(all_answered, clients, WAVES * clients)
     return sum(found.token_us for found in steady) / ((WAVES - 1) * clients)

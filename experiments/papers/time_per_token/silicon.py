@@ -17,8 +17,8 @@ from msgspec import Meta
 
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.language_models import DenseModel, model_of
-from gpusched_env.experiments.papers.time_per_token.serving import Engine, time_per_token_us
-from gpusched_env.experiments.papers.time_per_token.steps import HALF_BYTES, Formats, Layers, Step
+from gpusched_env.experiments.papers.time_per_token.serving import EngineModel, time_per_token_us
+from gpusched_env.experiments.papers.time_per_token.steps import HALF_BYTES, EngineStep, Formats, Layers
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.reading import read_bytes, table_rows
 
@@ -30,7 +30,7 @@ SEPARATE: Final = "sglang"
 TENSORRT: Final = "trtllm"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class SiliconRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table (further columns are left out)."""
 
     engine: Annotated[str, Meta(min_length=1)] = msgspec.field(name="backend")
@@ -45,7 +45,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     token_ms: Annotated[float, Meta(gt=0)] = msgspec.field(name="silicon_tpot_ms")
 
 
-def read_rows(path: Path = SILICON) -> list[Row]:
+def read_rows(path: Path = SILICON) -> list[SiliconRow]:
     """The rows of a table.
 
     Raises:
@@ -55,13 +55,13 @@ def read_rows(path: Path = SILICON) -> list[Row]:
     found = []
     for line, values in lines:
         try:
-            found.append(msgspec.convert(dict(zip(heads, values, strict=False)), Row, strict=False))
+            found.append(msgspec.convert(dict(zip(heads, values, strict=False)), SiliconRow, strict=False))
         except msgspec.ValidationError as error:
             raise InputError(f"{path}, line {line}: {error}") from error
     return found
 
 
-class Times(NamedTuple):
+class SiliconTimes(NamedTuple):
     """Milliseconds a token."""
 
     predicted_ms: float
@@ -72,10 +72,10 @@ class Times(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Served:
+class SiliconServed:
     """A row of a dense model."""
 
-    row: Row
+    row: SiliconRow
 
     @property
     def model(self) -> DenseModel:
@@ -96,7 +96,7 @@ class Served:
         return Formats(weights, weights if self.row.engine == TENSORRT else HALF_BYTES)
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> EngineModel:
         """How the row's engine makes steps.
 
         Raises:
@@ -108,19 +108,19 @@ class Served:
                 f"{self.row.model_path} on {self.row.system}: beside the weights no request fits into the memory"
             )
         engine = self.row.engine
-        return Engine(engine != SEPARATE, engine == TENSORRT, STEP_TOKENS, tokens, self.row.clients)
+        return EngineModel(engine != SEPARATE, engine == TENSORRT, STEP_TOKENS, tokens, self.row.clients)
 
-    def run(self, device: str) -> Times:
+    def run(self, device: str) -> SiliconTimes:
         row, layers = self.row, self.layers
         work = row.clients, row.prompt, row.answer, self.engine
-        middle = Step(running=row.clients, cached=row.clients * (row.prompt + row.answer // 2))
-        return Times(
+        middle = EngineStep(running=row.clients, cached=row.clients * (row.prompt + row.answer // 2))
+        return SiliconTimes(
             time_per_token_us(*work, layers.step_us) * 1e-3,
             time_per_token_us(*work, layers.roofline_us) * 1e-3,
             layers.step_us(middle) * 1e-3,
         )
 
 
-def cells_of(path: Path) -> list[Served]:
+def cells_of(path: Path) -> list[SiliconServed]:
     """The rows of a table that are of dense models, each once."""
-    return [Served(row) for row in dict.fromkeys(read_rows(path)) if model_of(row.model_path)]
+    return [SiliconServed(row) for row in dict.fromkeys(read_rows(path)) if model_of(row.model_path)]

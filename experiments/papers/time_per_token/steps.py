@@ -102,7 +102,7 @@ class Chunk(NamedTuple):
         return self.tokens * (self.before + 0.5 * (self.tokens + 1))
 
 
-class Step(NamedTuple):
+class EngineStep(NamedTuple):
     """What a step processes: chunks of prompts, and a token of each request that runs."""
 
     chunks: tuple[Chunk, ...] = ()
@@ -166,7 +166,7 @@ class Layers:
     gpu: GpuSpec
     formats: Formats
 
-    def step_us(self, step: Step) -> float:
+    def step_us(self, step: EngineStep) -> float:
         """Duration of a step."""
         return self._rows_us(step.running + sum(chunk.tokens for chunk in step.chunks)) + (
             self.model.layers * self._attention_us(step) + self._answers_us(step.running + step.ended)
@@ -182,7 +182,7 @@ class Layers:
         free = self.gpu.memory_bytes - self.model.weight_bytes(self.formats.weights)
         return int(share * free / self.token_bytes)
 
-    def roofline_us(self, step: Step) -> float:
+    def roofline_us(self, step: EngineStep) -> float:
         """A control: the longer of a step's arithmetic and its bytes, at the peaks of the GPU's specification."""
         model, spec, words = self.model, self.gpu, self.model.answers
         assert spec.matrix_rates is not None
@@ -224,7 +224,7 @@ class Layers:
         ways = itertools.product(found.tiles, found.slices)
         return min(matrix_us(costs, divided(rows, matrix, *way), spec.sms) for way in ways)
 
-    def _attention_us(self, step: Step) -> float:
+    def _attention_us(self, step: EngineStep) -> float:
         """Attention of one layer, of prompts and of requests that run in kernels of their own."""
         model, spec, costs = self.model, self.gpu, recorded().costs
         us = 0.0

@@ -30,7 +30,7 @@ from gpusched_env.data import stored
 from gpusched_env.display.table import Table
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, table_of, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
-from gpusched_env.experiments.papers.xsched.levels import Level, Preemption, PreemptionRun
+from gpusched_env.experiments.papers.xsched.levels import Level, PreemptionLevel, PreemptionRun
 from gpusched_env.experiments.papers.xsched.marks import MARKS
 from gpusched_env.experiments.papers.xsched.runs import (
     ALONE,
@@ -194,7 +194,7 @@ class Paper(Reproduction):
         for level in LEVELS:
             published = PUBLISHED["preemption_us"][str(level)].get(length)
             if published is not None:
-                found: Preemption = self.runs[run_of(level, length)]
+                found: PreemptionLevel = self.runs[run_of(level, length)]
                 ours[level] = f"{found.p50:.0f}, {found.p99:.0f}"
                 theirs[level] = f"{published['p50']:.0f}, {published['p99']:.0f}"
         return {"length": length, "ours": ours, "theirs": theirs}

@@ -74,7 +74,7 @@ def is_off(view: View) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Preemption:
+class PreemptionLevel:
     """Preemption latencies (us)."""
 
     avg: float
@@ -89,14 +89,14 @@ class PreemptionRun:
     level: Level
     kernel_us: float
 
-    def run(self, device: str) -> Preemption:
+    def run(self, device: str) -> PreemptionLevel:
         scheduler = Suspended(self.level)
         # In flight are so many kernels at most; pauses follow.
         horizon_us = SUSPENSIONS * (THRESHOLD * min(self.kernel_us, 4e3) + 3.0 * PAUSE_US)
         work = kernels(self.kernel_us)
         play(scheduler, situation([tenant(work.name)], GPU, horizon_us, {work.name: work}), 0, device=device)
         took = scheduler.latencies_us[:SUSPENSIONS]
-        return Preemption(float(np.mean(took)), float(np.percentile(took, 50)), float(np.percentile(took, 99)))
+        return PreemptionLevel(float(np.mean(took)), float(np.percentile(took, 50)), float(np.percentile(took, 99)))
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from gpusched_env.errors import GpuError, InputError
+from gpusched_env.errors import GpuError, InputError, needs
 
 STREAMS: Final = 4096
 """Most streams with products in them at a time: those of a problem's queues, and of the branches of its graphs."""
@@ -30,7 +30,7 @@ def bindings() -> Any:
     try:
         from nvmath.bindings import cublas
     except ImportError:
-        raise InputError("library kernels need nvmath-python: install the extra, gpusched-env[gpu]") from None
+        raise InputError(needs("a library kernel", "nvmath")) from None
     return cublas
 
 
@@ -108,7 +108,7 @@ class Cublas:
         del self._room
 
 
-class LaunchShape(NamedTuple):
+class ProductLaunch(NamedTuple):
     """What a launch says of a kernel, and its compiler."""
 
     grid: tuple[int, int, int]
@@ -126,7 +126,7 @@ class LaunchShape(NamedTuple):
         return x * y * z * a * b * c
 
 
-def shape_of(launch: Callable[[Any], None], stream: Any) -> LaunchShape:
+def shape_of(launch: Callable[[Any], None], stream: Any) -> ProductLaunch:
     """The shape of what is launched; of several kernels that with most threads.
 
     Args:
@@ -154,7 +154,7 @@ def shape_of(launch: Callable[[Any], None], stream: Any) -> LaunchShape:
     return max(found, key=lambda shape: shape.threads)
 
 
-def _shape(driver: Any, node: Any) -> LaunchShape:
+def _shape(driver: Any, node: Any) -> ProductLaunch:
     """The shape of a kernel in a graph."""
     (params,) = _checked(driver.cuGraphKernelNodeGetParams(node))
     function = params.func
@@ -164,7 +164,7 @@ def _shape(driver: Any, node: Any) -> LaunchShape:
     attribute = driver.CUfunction_attribute
     (registers,) = _checked(driver.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function))
     (static,) = _checked(driver.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function))
-    return LaunchShape(
+    return ProductLaunch(
         grid=(int(params.gridDimX), int(params.gridDimY), int(params.gridDimZ)),
         block=(int(params.blockDimX), int(params.blockDimY), int(params.blockDimZ)),
         registers=int(registers),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.devices.cuda.fitting import MEASURED, Fit, FitCache, StandIn, cache_file, fitted, launched, stand_for
-from gpusched_env.devices.cuda.gpu import Report, Work
+from gpusched_env.devices.cuda.gpu import GpuWork, Report
 from gpusched_env.devices.cuda.kernels import open_cupy, shared_numbers
 from gpusched_env.devices.cuda.launching import Call, HostClock, Launcher, call
 from gpusched_env.devices.cuda.library import Library
@@ -237,7 +237,7 @@ class CupyGpu:
         """Time since the start, picoseconds."""
         return self._clock.now_ps()
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: GpuWork) -> None:
         """Hand work to its queue."""
         key = work.stream, work.priority, work.sms
         queue = self._queue(key)
@@ -299,7 +299,7 @@ class CupyGpu:
         with self._told("did not take a preemption"):
             self._recalls.stop(launches)
 
-    def _marked(self, work: Work, key: QueueKey, report: int) -> None:
+    def _marked(self, work: GpuWork, key: QueueKey, report: int) -> None:
         """Launch a graph, copy or library's kernel between two marks."""
         queue = self._queues[key]
         words = self._mark.words
@@ -314,7 +314,7 @@ class CupyGpu:
         words[0] = report + 8
         self._launcher.launch(self._mark, queue.handle)
 
-    def _graph(self, work: Work, key: QueueKey) -> Any:
+    def _graph(self, work: GpuWork, key: QueueKey) -> Any:
         """The CUDA graph of a launch, captured the first time: it keeps the priority and the SMs of its stream."""
         known = id(work.op), key
         if known not in self._graphs:

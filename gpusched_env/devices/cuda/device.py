@@ -21,7 +21,7 @@ from gpusched_env.devices.compiled import layout
 from gpusched_env.devices.compiled.device import SENT_COLUMNS, CompiledDevice, take_sent
 from gpusched_env.devices.compiled.entry import empty_outbox
 from gpusched_env.devices.compiled.entry import report as tell
-from gpusched_env.devices.cuda.gpu import DrivenGpu, Gpu, RecallableQueue, Report, Work
+from gpusched_env.devices.cuda.gpu import DrivenGpu, Gpu, GpuWork, RecallableQueue, Report
 from gpusched_env.devices.cuda.real_time.run import Decider, IntervalRun
 from gpusched_env.devices.cuda.real_time.tables import COMMANDED, GOES_ON
 from gpusched_env.errors import GpuschedError, IllegalCommand, InputError
@@ -235,7 +235,7 @@ class RealDevice(CompiledDevice):
             self._slots[sent.launch] = sent.slot
             op = self.arena.operation(sent.op)
             sms = (sent.first, sent.sms) if sent.sms < self.arena.problem.gpu.sms else None
-            work = Work(sent.launch, op, sent.stream, sent.priority, sms, sent.after, sent.blocks)
+            work = GpuWork(sent.launch, op, sent.stream, sent.priority, sms, sent.after, sent.blocks)
             (self._handing or self._gpu).submit(work)
 
     def come(self, tenant: int, jobs: int | None = None) -> None:

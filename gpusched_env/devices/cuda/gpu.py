@@ -22,7 +22,7 @@ from gpusched_env.workload.workload import OpKind
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class GpuWork:
     """A kernel, copy or graph for the GPU."""
 
     launch: int
@@ -73,7 +73,7 @@ class Gpu(Protocol):
     def now_ps(self) -> int:
         """Time since :meth:`start`, picoseconds."""
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: GpuWork) -> None:
         """Hand work to its queue; it is on its way when this returns.
 
         Raises:
@@ -150,7 +150,7 @@ class LaunchPlace(Enum):
 class Order:
     """A launch that has not finished."""
 
-    work: Work
+    work: GpuWork
     """Work of the launch, which waits for all in ``after``, of its own queue too."""
     place: LaunchPlace = LaunchPlace.HELD
     preempted: bool = False
@@ -178,7 +178,7 @@ class RecallableQueue:
         """Whether anything is on the GPU."""
         return any(order.place in (LaunchPlace.ON_GPU, LaunchPlace.RECALLED) for order in self._orders.values())
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: GpuWork) -> None:
         """Hand work over when that can be done; its ``after`` names all that it waits for.
 
         Raises:

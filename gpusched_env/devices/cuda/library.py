@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from gpusched_env.devices.cuda.cublas import Cublas, LaunchShape, shape_of
+from gpusched_env.devices.cuda.cublas import Cublas, ProductLaunch, shape_of
 from gpusched_env.devices.cuda.fitting import MEASURED, NEAR, Fit, FitCache, solve_for_duration
 from gpusched_env.devices.cuda.kernels import shared_numbers
 from gpusched_env.devices.cuda.launching import HostClock, Launcher, call
@@ -120,7 +120,7 @@ class Library:
         """Launches of this problem, by kernel, scale, and whether outside a graph."""
         self._stands: dict[int, LibraryStand] = {}
         """Stand-ins of this problem, by kernel."""
-        self._shapes: dict[LibraryStand, LaunchShape] = {}
+        self._shapes: dict[LibraryStand, ProductLaunch] = {}
         self._own: dict[Kernel, LibraryStand] = {}
         """The shortest stand-ins of kernels that :meth:`kernels` made."""
         self.streams: frozenset[int] = frozenset()

@@ -8,7 +8,7 @@ from gpusched_env.scenarios.games import Rooms
 
 ROOM: Final = Rooms(
     env="gpusched_env.games.drawn.environment.env:DrawnEnv",
-    trainer="gpusched_env.agents.training.kernels:TRAINER",
+    trainer="gpusched_env.games.drawn.agent.trainer:TRAINER",
     game="gpusched_env.games.drawn.experiments.game:GAME",
     film="gpusched_env.games.drawn.experiments.game:FILM",
     command="gpusched_env.games.drawn.experiments.command:register",

@@ -22,7 +22,7 @@ from gpusched_env.games.fleet.agents.cluster.order_gradient import advantages, g
 from gpusched_env.games.fleet.cluster.fragmentation import typical_pods
 from gpusched_env.games.fleet.cluster.lifetimes.queue import BIN_WAITING_MILLI, OVERTAKING, Live
 from gpusched_env.games.fleet.cluster.lifetimes.run import new_live
-from gpusched_env.games.fleet.cluster.lifetimes.stream import HOUR_MS, Stream
+from gpusched_env.games.fleet.cluster.lifetimes.stream import HOUR_MS, JobStream
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem
 from gpusched_env.games.fleet.environment.cluster.streams import drawn_stream
 
@@ -48,7 +48,7 @@ class OrderSettings:
     """Of what pods wait for, by five minutes: to a half in an hour and a half."""
 
 
-def new_run(problem: ClusterProblem, stream: Stream) -> Live:
+def new_run(problem: ClusterProblem, stream: JobStream) -> Live:
     """A cluster to which nobody has come yet, with overtaking."""
     typical = typical_pods(problem.workload, problem.models)
     return new_live(problem, stream, typical, OVERTAKING, HOURS * HOUR_MS // BIN_MS, bin_ms=BIN_MS)

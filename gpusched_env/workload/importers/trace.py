@@ -107,7 +107,7 @@ _CLASSES: tuple[KernelClass, ...] = ("compute", "memory", "mixed", "latency")
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSummary:
-    """Figures of one iteration alone on the GPU of the recording, means over the recorded iterations."""
+    """Figures of one iteration alone on the GPU of the recording, means over the recorded iterations if not said."""
 
     name: str
     gpu: str
@@ -118,7 +118,7 @@ class WorkloadSummary:
     wall_us: float
     """Median of the measured wall times."""
     alone_us: float
-    """Length of an iteration as the program replays it alone; about ``wall_us``."""
+    """Median length of the iterations as the program replays them alone; about ``wall_us``."""
     kernels: float
     """Kernels launched."""
     identities: int
@@ -126,7 +126,7 @@ class WorkloadSummary:
     busy_us: float
     """Device time of kernels, copies and memsets, those in graphs included."""
     idle_share: float
-    """Share of ``alone_us`` in which the device does nothing, 0 to 1."""
+    """Share of the time alone in which the device does nothing, 0 to 1."""
     overlap: float
     """Share of the device's busy time in which it does more than one thing, 0 to 1."""
     gaps: float
@@ -182,7 +182,9 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
     # Starts and ends are sums of times in microseconds: a nanosecond above the queued gap is no wait.
     longest_queued = spec.timing.stream_gap_us + 1e-3
     gaps = np.concatenate([run.gaps_us[run.gaps_us > longest_queued] for run in runs])
-    alone_us = statistics.fmean(run.length_us for run in runs)
+    lengths_us = [run.length_us for run in runs]
+    # Beside a median of what was measured: where iterations differ, a mean is another number.
+    alone_us = statistics.median(lengths_us)
     covered_us = statistics.fmean(run.covered_us for run in runs)
     variants = [_flat(workload, variant) for variant in workload.variants]
     occupancy, sm_share, class_shares = _residency(workload, spec)
@@ -196,7 +198,7 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
         kernels=_mean(variants, lambda op: op.kind is OpKind.KERNEL),
         identities=len(workload.kernels),
         busy_us=_mean(variants, lambda op: op.duration_us),
-        idle_share=max(0.0, 1.0 - covered_us / alone_us),
+        idle_share=max(0.0, 1.0 - covered_us / statistics.fmean(lengths_us)),
         overlap=statistics.fmean(run.shared_us for run in runs) / covered_us,
         gaps=len(gaps) / len(variants),
         queued_gap_us=spec.timing.stream_gap_us,

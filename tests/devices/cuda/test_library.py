@@ -17,7 +17,7 @@ from gpusched_env.devices.cuda import cublas
 from gpusched_env.devices.cuda.cupy_gpu import CupyGpu
 from gpusched_env.devices.cuda.device import RealDevice
 from gpusched_env.devices.cuda.fitting import NEAR
-from gpusched_env.devices.cuda.gpu import Report, Work
+from gpusched_env.devices.cuda.gpu import GpuWork, Report
 from gpusched_env.devices.cuda.launching import HostClock
 from gpusched_env.devices.cuda.library import LINE, LibraryStand, rounded
 from gpusched_env.devices.cuda.real_time import tables as pieces
@@ -87,7 +87,7 @@ def launches(kernels: list[Kernel]) -> list[Op]:
 
 def submit(gpu: CupyGpu, op: Any, launch: int, stream: int) -> int:
     """Launch an operation; returns the stream's handle."""
-    gpu.submit(Work(launch, op, stream, 0, None, ()))
+    gpu.submit(GpuWork(launch, op, stream, 0, None, ()))
     return gpu._queues[stream, 0, None].handle
 
 
@@ -365,7 +365,7 @@ def test_failures_of_cublas_are_told(gpu: CupyGpu, blas: Any, monkeypatch: pytes
 
 def test_missing_bindings_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nvmath.bindings", None)
-    with refused(InputError, "gpusched-env[gpu]", "nvmath-python"):
+    with refused(InputError, "[gpu]", "nvmath-python"):
         cublas.bindings()
 
 

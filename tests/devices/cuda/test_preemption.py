@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpusched_env.devices.cuda.device import RealDevice
-from gpusched_env.devices.cuda.gpu import RecallableQueue, Report, Work
+from gpusched_env.devices.cuda.gpu import GpuWork, RecallableQueue, Report
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
 from gpusched_env.scenarios.program import HostOp
 from gpusched_env.scheduling.commands import WAIT, Command, Launch, Preempt, Reject, Wait
@@ -175,7 +175,7 @@ class Recorder:
     def now_ps(self) -> int:
         return 50
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: GpuWork) -> None:
         self.calls.append((work.launch, work.blocks))
 
     def recall(self, launches: list[int]) -> None:
@@ -186,8 +186,8 @@ class Recorder:
         return found
 
 
-def kernel(launch: int, after: tuple[int, ...] = ()) -> Work:
-    return Work(launch, HostOp(OpKind.KERNEL, 0.0, 0, 1.0, 1.0, 0, 1.0), 0, 0, None, after)
+def kernel(launch: int, after: tuple[int, ...] = ()) -> GpuWork:
+    return GpuWork(launch, HostOp(OpKind.KERNEL, 0.0, 0, 1.0, 1.0, 0, 1.0), 0, 0, None, after)
 
 
 def test_what_began_because_a_recall_came_late_goes_on_or_is_preempted_itself() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cuda.bindings import driver
 
-from gpusched_env.devices.cuda.cublas import LaunchShape, shape_of
+from gpusched_env.devices.cuda.cublas import ProductLaunch, shape_of
 from gpusched_env.errors import GpuError
 from tests.devices.cuda import fake_cupy
 from tests.refusals import refused
@@ -29,7 +29,7 @@ def test_the_kernel_with_most_threads_is_the_one(stream: Any, monkeypatch: pytes
     """Clearing and small helpers beside it do not count."""
     kernels = fake_cupy.Kernels(small=SMALL, large=LARGE).install(monkeypatch)
     shape = shape_of(launching("clear", "small", "large", "small"), stream)
-    assert shape == LaunchShape(grid=(3, 4, 2), block=(64, 2, 1), registers=168, shared_bytes=1024 + 65536)
+    assert shape == ProductLaunch(grid=(3, 4, 2), block=(64, 2, 1), registers=168, shared_bytes=1024 + 65536)
     assert kernels.graphs == 0
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.devices.cuda.gpu import Report, Work
+from gpusched_env.devices.cuda.gpu import GpuWork, Report
 from gpusched_env.hardware.clock import NEVER, to_ps
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.program import NodeOp
@@ -27,7 +27,7 @@ ENGINES = {OpKind.COPY_TO_DEVICE: "in", OpKind.COPY_TO_HOST: "out"}
 class Grid:
     """A kernel, or a node of a graph, that is ready."""
 
-    work: Work
+    work: GpuWork
     waiting: int
     block_ps: int
     serial: int
@@ -49,7 +49,7 @@ class ToyGpu:
 
     def __init__(self) -> None:
         self.closed = False
-        self.submitted: list[Work] = []
+        self.submitted: list[GpuWork] = []
         """In all episodes."""
 
     def prepare(self, problem: Problem, *, blocks: bool = False) -> None:
@@ -58,11 +58,11 @@ class ToyGpu:
 
     def start(self) -> None:
         self._now = self._serial = 0
-        self._queues: dict[tuple[int, int, tuple[int, int] | None], deque[Work]] = {}
+        self._queues: dict[tuple[int, int, tuple[int, int] | None], deque[GpuWork]] = {}
         self._grids: list[Grid] = []
         self._graphs: dict[int, Graph] = {}
         self._copies: dict[int, int] = {}
-        self._engines: dict[str, deque[Work]] = {"in": deque(), "out": deque()}
+        self._engines: dict[str, deque[GpuWork]] = {"in": deque(), "out": deque()}
         self._at_engine: set[int] = set()
         self._known: set[int] = set()
         self._ended: set[int] = set()
@@ -76,7 +76,7 @@ class ToyGpu:
     def now_ps(self) -> int:
         return self._now
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: GpuWork) -> None:
         self.submitted.append(work)
         for seen in (self._known, self._ended, self._started):
             seen.discard(work.launch)
@@ -190,7 +190,7 @@ class ToyGpu:
                     began = True
         return began
 
-    def _add(self, work: Work, identity: int, scale: float, node: int = -1) -> None:
+    def _add(self, work: GpuWork, identity: int, scale: float, node: int = -1) -> None:
         profile = self._problem.kernels[identity]
         block_ps = to_ps(float(profile.block["latency_us"][0]) * scale)
         blocks = profile.kernel.blocks if work.blocks < 0 else work.blocks
@@ -199,7 +199,7 @@ class ToyGpu:
         # What is ready first at one instant gets blocks first.
         self._dispatch()
 
-    def _start_copy(self, work: Work) -> None:
+    def _start_copy(self, work: GpuWork) -> None:
         self._start(work.launch)
         self._copies[work.launch] = self._now + to_ps(work.op.device_us)
 

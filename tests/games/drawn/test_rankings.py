@@ -69,8 +69,13 @@ def test_what_it_has_not_is_said() -> None:
     game = game_of("Drawn")
     with refused(InputError, "drawn-tune"):
         game.tuned("Drawn", None, 0, 1)
-    with refused(InputError, "Drawn-v0"):
-        game.configured("Drawn", {}, None)
+    with refused(InputError, "gpu", "Drawn"):
+        game.configured("Drawn", {}, "h100-sxm")
+
+
+def test_its_training_is_the_agents() -> None:
+    config = game_of("Drawn").configured("Drawn", {"settings": {"forks": 2}}, None)
+    assert (config.policy, config.settings["forks"]) == ("choice", 2)
 
 
 COSTS = SplitCosts(

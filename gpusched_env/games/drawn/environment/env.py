@@ -14,11 +14,14 @@ from gpusched_env.devices import make_device
 from gpusched_env.envs.features import FLAG, RATIO, SHARE, Feature
 from gpusched_env.envs.observations import ObservationEncoder
 from gpusched_env.envs.single import SIZE, GameEnv, action_number, check_render_mode, columns_picture, reset_option
+from gpusched_env.episodes.session import begin
 from gpusched_env.errors import InputError
-from gpusched_env.games.drawn.environment.rules import RULES, Rules, common_problem
+from gpusched_env.games.drawn.environment.rules import RULES, ChosenRule
 from gpusched_env.games.drawn.problems.drawing import Drawn
 from gpusched_env.games.drawn.problems.splits import SPLITS, TRAIN, drawn
+from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
+from gpusched_env.scenarios.set_up import problem_for
 from gpusched_env.scheduling.contract import Device
 from gpusched_env.scheduling.guards import one_thread_at_a_time
 from gpusched_env.scheduling.reward import cost_terms, total_cost
@@ -59,7 +62,7 @@ class UnderWay:
 
     name: str
     device: Device
-    rules: Rules
+    rules: ChosenRule
     view: View | None
     problem: Problem
     seed: int
@@ -108,8 +111,8 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
     Truncated at the scenario's horizon, up to half a second of simulated time: a hundred decisions or so.
 
     ### Info
-    `cost` (so far, in the scenario's units), `time_us`, `refused` (commands of a rule that were not legal after another
-    one's, and counted as waits); after `reset` also `scenario` and `seed`; at the end also `episode_metrics`.
+    `cost` (so far, in the scenario's units), `time_us`; after `reset` also `scenario` and `seed`; at the end also
+    `episode_metrics`.
 
     ### Arguments
     - `split`: a split of `gpusched_env.games.drawn.problems.splits`, of whose scenarios each episode draws one; or the
@@ -193,10 +196,11 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
             found = drawn(name)
             own = found.problem()
         self._played = name, found, own, times + 1
-        problem, device = common_problem(own), make_device(self._device)
+        rules, device = ChosenRule(), make_device(self._device)
+        problem = problem_for(rules, own)
+        begin(rules, problem, seed)
         view = device.reset(problem, seed, record="jobs")
-        offer = _offer(own)
-        self._run = UnderWay(name, device, Rules(own, seed), view, problem, seed, found.at_stake, offer)
+        self._run = UnderWay(name, device, rules, view, problem, seed, found.at_stake, offer_of(own.knowledge))
         self._run.count_cost()
         return self._observe(), {**self._info(), "scenario": name, "seed": seed}
 
@@ -215,7 +219,10 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
         if run.view is None:
             raise ResetNeeded("call reset() first: the episode is over")
         rule = action_number(action, len(RULES))
-        run.view = run.rules.play(rule, run.view, run.device, run.view.time_us + self.interval_us)
+        run.rules.choose(rule, run.view.time_us + self.interval_us)
+        while run.view is not None and run.view.time_us < run.rules.until_us:
+            run.device.apply(run.rules.decide(run.view))
+            run.view = run.device.advance()
         grown = run.count_cost()
         run.used[rule] += 1
         run.means[rule] += (1.0 - (KEPT if run.used[rule] > 1 else 0.0)) * (grown - run.means[rule])
@@ -259,11 +266,11 @@ class DrawnEnv(GameEnv[Observation, UnderWay]):
 
     def _info(self) -> dict[str, Any]:
         run = self._current()
-        return {"cost": run.cost, "time_us": float(run.device.time_us), "refused": run.rules.refused}
+        return {"cost": run.cost, "time_us": float(run.device.time_us)}
 
 
-def _offer(problem: Problem) -> NDArray[np.float32]:
-    known = problem.knowledge
+def offer_of(known: Knowledge) -> NDArray[np.float32]:
+    """Vector ``offer`` of a scenario."""
     told = [np.isfinite(kernel.duration_us) for kernel in known.kernels]
     engines = [tenant.max_batch > 1 for tenant in known.tenants]
     return np.array(["reject" in known.commands, np.mean(told), np.mean(engines)], np.float32)

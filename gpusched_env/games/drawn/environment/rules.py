@@ -5,16 +5,19 @@ Each choice is a scheduler by its published rule: who makes one choice all the t
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Final
 
+import numpy as np
+
 from gpusched_env.baselines.registry import make_scheduler
-from gpusched_env.episodes.session import begin
-from gpusched_env.errors import IllegalCommand
 from gpusched_env.planning.plans import NOBODY
-from gpusched_env.scenarios.problem import Problem
-from gpusched_env.scenarios.set_up import SetUp, problem_for, set_up, set_up_of
-from gpusched_env.scheduling.commands import WAIT, Command, SetPartition, Wait
-from gpusched_env.scheduling.contract import Device, Scheduler
+from gpusched_env.scenarios.knowledge import Knowledge
+from gpusched_env.scenarios.scenario import CommandName
+from gpusched_env.scenarios.set_up import SetUp, set_up_of
+from gpusched_env.scheduling.commands import Command, SetPartition, Wait
+from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.view import View
 
 RULES: Final = (
@@ -25,63 +28,56 @@ RULES: Final = (
 last two confine best effort to a share of the SMs: their controllers act every 4 s, longer than an episode."""
 
 
-def common_problem(problem: Problem) -> Problem:
-    """The problem with the commands of all rules on offer: each brings its own, as its authors have it."""
-    commands = {command for rule in RULES for command in set_up_of(make_scheduler(rule)).commands}
-    return set_up(problem, SetUp(commands=tuple(sorted(commands))))
+def _commands() -> tuple[CommandName, ...]:
+    """What all rules decide besides what a scenario offers."""
+    return tuple(sorted({command for rule in RULES for command in set_up_of(make_scheduler(rule)).commands}))
 
 
-class Rules:
-    """The rules in one episode, each of which has seen what it decided itself."""
+class ChosenRule:
+    """A scheduler that does what the rule does which is chosen at present.
 
-    def __init__(self, problem: Problem, seed: int) -> None:
-        """``problem``: as the scenario has it; ``seed``: of the episode."""
-        self._problem, self._seed = problem, seed
+    Each rule knows what it has seen while it was chosen, and nothing else of the episode.
+    """
+
+    set_up = SetUp(commands=_commands())
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """A new episode, in which no rule is chosen yet."""
+        self._knowledge, self._rng = knowledge, rng
         self._begun: dict[int, Scheduler] = {}
-        self._last = NOBODY
-        self.refused = 0
-        """Commands that a rule gave for what another one had left, and that were not legal."""
+        self._rule = NOBODY
+        self._left = NOBODY
+        """The rule before, while some are confined as it left them."""
+        self.until_us = -math.inf
+        """When the next choice is due; nothing is waited for beyond that."""
 
-    def play(self, rule: int, view: View, device: Device, until_us: float) -> View | None:
-        """Let a rule decide until a time; returns the view then, or ``None`` at the end of the episode."""
-        now: View | None = view
-        if self._last not in (NOBODY, rule):
-            now = self._set_free(view, device)
-        self._last = rule
-        scheduler = self._known(rule)
-        while now is not None and now.time_us < until_us:
-            self._carry_out(scheduler, now, device, until_us)
-            now = device.advance()
-        return now
+    def choose(self, rule: int, until_us: float) -> None:
+        """Let a rule decide until a time; ``rule``: its row in :data:`RULES`."""
+        if self._rule not in (NOBODY, rule):
+            self._left = self._rule
+        self._rule, self.until_us = rule, until_us
 
-    def _set_free(self, view: View, device: Device) -> View | None:
-        """Confine nobody any more; whoever has confined begins anew when it decides again."""
-        now: View | None = view
-        for row in range(len(view.tenants)):
-            if now is None:
-                break
-            tenants = now.tenants
-            if tenants.partition_sms[row] < now.sms and tenants.partitionable[row]:
-                device.apply(SetPartition(row, None))
-                now = device.advance()
-                self._begun.pop(self._last, None)
-        return now
+    def decide(self, view: View) -> Command:
+        """The rule's command; before its first, those that free whom another rule confined."""
+        if self._left != NOBODY:
+            free = self._set_free(view)
+            if free is not None:
+                return free
+            self._left = NOBODY
+        command = self._known(self._rule).decide(view)
+        return Wait(min(command.until_us, self.until_us)) if isinstance(command, Wait) else command
 
-    def _carry_out(self, scheduler: Scheduler, view: View, device: Device, until_us: float) -> None:
-        command = scheduler.decide(view)
-        try:
-            device.apply(_at_most(command, until_us))
-        except IllegalCommand:
-            self.refused += 1
-            device.apply(_at_most(WAIT, until_us))
+    def _set_free(self, view: View) -> Command | None:
+        """Confine somebody no more; the rule that did begins anew when it decides again."""
+        tenants = view.tenants
+        for row in range(len(tenants)):
+            if tenants.partition_sms[row] < view.sms and tenants.partitionable[row]:
+                self._begun.pop(self._left, None)
+                return SetPartition(row, None)
+        return None
 
     def _known(self, rule: int) -> Scheduler:
         if rule not in self._begun:
             scheduler = self._begun[rule] = make_scheduler(RULES[rule])
-            begin(scheduler, problem_for(scheduler, self._problem), self._seed)
+            scheduler.reset(copy.deepcopy(self._knowledge), copy.deepcopy(self._rng))
         return self._begun[rule]
-
-
-def _at_most(command: Command, until_us: float) -> Command:
-    """A wait ends where the next decision is due."""
-    return Wait(min(command.until_us, until_us)) if isinstance(command, Wait) else command

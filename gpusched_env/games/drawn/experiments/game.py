@@ -15,14 +15,24 @@ import numpy as np
 from msgspec import Meta
 
 from gpusched_env.errors import DeadlockError, IllegalCommand, InputError
-from gpusched_env.experiments.games.game import Game, RankedField, RankingTerms, SchedulerGroup, TunedField
+from gpusched_env.experiments.games.game import (
+    Game,
+    GameValidation,
+    RankedField,
+    RankingTerms,
+    SchedulerGroup,
+    TunedField,
+)
 from gpusched_env.experiments.games.kernels import PLAY
 from gpusched_env.experiments.games.own import DEVICE, NamedProblems, OwnGame
 from gpusched_env.experiments.lib.names import new_device
 from gpusched_env.experiments.lib.play import play
+from gpusched_env.experiments.lib.workers import Progress, run_all
 from gpusched_env.experiments.pictures import GameFilm
 from gpusched_env.experiments.ranking.episodes import EpisodeCost, RankedEpisode
+from gpusched_env.games.drawn.agent.trainer import ChoiceTraining
 from gpusched_env.games.drawn.environment.env import RuleFeature
+from gpusched_env.games.drawn.environment.rules import RULES
 from gpusched_env.games.drawn.experiments.opponents import NAME, NAMED, PLAIN
 from gpusched_env.games.drawn.problems.splits import FROZEN, TRAIN, drawn, frozen, names_of
 from gpusched_env.reading import checked, parse_yaml
@@ -30,7 +40,6 @@ from gpusched_env.scenarios.problem import Problem
 from gpusched_env.sources import ROOT, hash_of
 
 if TYPE_CHECKING:
-    from gpusched_env.agents.training.trainer import GameTraining
     from gpusched_env.experiments.fuzz.run import Fuzzing
     from gpusched_env.experiments.ranking.made import Fingerprints
     from gpusched_env.experiments.ranking.result import Ranking
@@ -87,6 +96,9 @@ class DrawnGame(OwnGame):
     ranked_on = tuple(names_of(TRAIN))
     drawn = f"{TRAIN}-0"
     play = (*PLAY, type(new_device(DEVICE)).__module__)
+    training = ChoiceTraining
+    algorithm = "all-actions-gradient"
+    trained_for = "all drawn GPUs"
 
     @property
     def groups(self) -> list[SchedulerGroup]:
@@ -115,14 +127,34 @@ class DrawnGame(OwnGame):
         Raises:
             InputError: a search of its own plays many scenarios a little before it plays few a lot.
         """
-        raise InputError(f"{NAME} has a search of its own: gpusched drawn-tune")
+        raise InputError(f"{NAME} has a search of its own: gpusched lab drawn-tune")
 
-    def configured(self, scenario: str, given: dict[str, Any], gpu: str | None) -> GameTraining:
-        """
-        Raises:
-            InputError: it is trained by algorithms of a learner's own.
-        """
-        raise InputError(f"{NAME} has no training of its own: gymnasium.make('gpusched/{NAME}-v0') is for any learner")
+    def baselines(self, config: Any) -> list[str]:
+        """The rules that the agent chooses among."""
+        return list(RULES)
+
+    def validation(self, config: ChoiceTraining) -> GameValidation:
+        """Scenarios that are drawn behind those that are trained on, one a seed."""
+        from gpusched_env.games.drawn.agent.validation import validation_names
+
+        seeds = self.validation_seeds(config)
+        names = validation_names(seeds)
+
+        def costs(schedulers: list[str], on_progress: Progress, workers: int | None) -> dict[str, list[float]]:
+            episodes = list(zip(names, seeds, strict=True))
+            cells = [RankedEpisode(NAME, name, each, DEVICE, seed) for name, seed in episodes for each in schedulers]
+            found: dict[str, list[float]] = {scheduler: [] for scheduler in schedulers}
+            for episode in run_all(self.task, cells, workers, on_progress):
+                found[episode.cell.scheduler].append(max(episode.cost, drawn(episode.cell.variant).floor))
+            return found
+
+        return GameValidation(
+            seeds=seeds,
+            problems=names,
+            episodes=len(seeds),
+            costs=costs,
+            made=lambda schedulers: self._made({name: self.named.new(name) for name in schedulers}),
+        )
 
     @property
     def fuzzing(self) -> Fuzzing:
@@ -130,7 +162,7 @@ class DrawnGame(OwnGame):
         Raises:
             InputError: its devices are those of all scenarios.
         """
-        raise InputError(f"{NAME} has the devices of scenarios: gpusched fuzz without a game compares these")
+        raise InputError(f"{NAME} has the devices of scenarios: gpusched lab fuzz without a game compares these")
 
 
 def made_of(schedulers: Sequence[str]) -> Fingerprints:

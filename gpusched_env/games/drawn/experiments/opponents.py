@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.baselines.registered import Registered
 from gpusched_env.baselines.registry import SCHEDULERS
 from gpusched_env.baselines.tuning import PREFIX as TUNED
@@ -13,6 +12,7 @@ from gpusched_env.baselines.tuning import tuned_spec
 from gpusched_env.experiments.games.own import NamedSchedulers
 from gpusched_env.experiments.lib.names import new_scheduler
 from gpusched_env.experiments.lib.trained import agent_file, is_learned
+from gpusched_env.games.drawn.agent.scheduler import ChoosingAgent
 from gpusched_env.scheduling.contract import Scheduler
 
 NAME: Final = "Drawn"
@@ -46,8 +46,8 @@ class DrawnSchedulers(NamedSchedulers[Scheduler]):
 
 
 def learned(file: Path | None) -> Scheduler:
-    """The agent in a file."""
-    return LearnedScheduler(file)
+    """The agent in a file; ``None``: the one that is shipped."""
+    return ChoosingAgent(file)
 
 
 NAMED: Final = DrawnSchedulers(

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from gpusched_env.games.drawn.problems import splits
-from gpusched_env.games.drawn.problems.splits import FROZEN, HASHES, JUDGED, Kept, drawn, frozen, hash_of
+from gpusched_env.games.drawn.problems.splits import FROZEN, HASHES, JUDGED, FrozenScenario, drawn, frozen, hash_of
 
 
 def freeze() -> None:
@@ -21,7 +21,7 @@ def freeze() -> None:
         if split in kept:
             continue
         found = [drawn(f"{split}-{number}") for number in range(FROZEN)]
-        kept[split] = [Kept(hash_of(each), each.floor) for each in found]
+        kept[split] = [FrozenScenario(hash_of(each), each.floor) for each in found]
         lines = (f'"{name}": {msgspec.json.encode(rows).decode()}' for name, rows in kept.items())
         file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         print(split, flush=True)

@@ -99,7 +99,7 @@ def hash_of(found: Drawn) -> str:
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:8]
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
+class FrozenScenario(msgspec.Struct, frozen=True, array_like=True):
     """What is kept of a scenario that was frozen."""
 
     hash: str
@@ -108,7 +108,7 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
 
 
 @functools.cache
-def frozen() -> dict[str, list[Kept]]:
+def frozen() -> dict[str, list[FrozenScenario]]:
     """What is kept of the first scenarios of each split, in order."""
     file = resources.files("gpusched_env.games.drawn.problems") / HASHES
-    return msgspec.json.decode(file.read_bytes(), type=dict[str, list[Kept]])
+    return msgspec.json.decode(file.read_bytes(), type=dict[str, list[FrozenScenario]])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.games.fleet.cluster.importing import read_nodes, read_pods
-from gpusched_env.games.fleet.cluster.lifetimes.recording import Recording, read_recording
+from gpusched_env.games.fleet.cluster.lifetimes.recording import LifetimeRecording, read_recording
 from gpusched_env.games.fleet.cluster.policies.registry import Policy
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem
 from gpusched_env.games.fleet.cluster.run import LAST_PERCENT
@@ -50,7 +50,7 @@ def shipped_problem(workload: str) -> ClusterProblem:
 
 
 @functools.cache
-def shipped_recording() -> Recording:
+def shipped_recording() -> LifetimeRecording:
     """The published pods with the times at which they came and went, five months."""
     return read_recording(FOLDER / "recording.csv.gz")
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from gpusched_env.episodes.session import run_episode
-from gpusched_env.experiments.benchmarks.suite import BenchmarkSizes, GameBenchmarks, Row
+from gpusched_env.experiments.benchmarks.suite import BenchmarkRow, BenchmarkSizes, GameBenchmarks
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Stopwatch, timed
 from gpusched_env.experiments.lib.names import new_device, new_scheduler
 from gpusched_env.experiments.lib.recorded import RECORDED_ON
@@ -108,11 +108,11 @@ def _measurements(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     }
 
 
-def _rows(rate: Callable[[str], float], speed: Callable[[str, str], float]) -> list[Row]:
+def _rows(rate: Callable[[str], float], speed: Callable[[str, str], float]) -> list[BenchmarkRow]:
     return [
-        Row("16 GPUs of a fleet, block by block", rate("fleet"), "decisions/s"),
-        Row("... of separate runs of them", 100.0 * speed("fleet", "fleet_separate"), "%", 80.0),
-        Row("pods that come to 99,392 GPUs and go, placed by FGD", rate("cluster_queue"), "pods/s"),
+        BenchmarkRow("16 GPUs of a fleet, block by block", rate("fleet"), "decisions/s"),
+        BenchmarkRow("... of separate runs of them", 100.0 * speed("fleet", "fleet_separate"), "%", 80.0),
+        BenchmarkRow("pods that come to 99,392 GPUs and go, placed by FGD", rate("cluster_queue"), "pods/s"),
     ]
 
 

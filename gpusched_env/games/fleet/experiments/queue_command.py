@@ -1,4 +1,4 @@
-"""``gpusched cluster-queue``: pods come to a cluster, wait, run and go."""
+"""``gpusched lab cluster-queue``: pods come to a cluster, wait, run and go."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gpusched_env.games.fleet.cluster.lifetimes.recording import Recording
+    from gpusched_env.games.fleet.cluster.lifetimes.recording import LifetimeRecording
     from gpusched_env.games.fleet.cluster.problem import ClusterProblem
 
 SHIPPED_DAYS: Final = (116.0, 148.0)
@@ -124,7 +124,7 @@ def _load(text: str) -> float:
         raise InputError(f"--loads: {text!r} is no number, must be loads separated by commas") from None
 
 
-def _problem(options: QueueOptions) -> tuple[ClusterProblem, Recording]:
+def _problem(options: QueueOptions) -> tuple[ClusterProblem, LifetimeRecording]:
     from gpusched_env.games.fleet.cluster.importing import read_nodes
     from gpusched_env.games.fleet.cluster.lifetimes.recording import DAY_S, read_recording
     from gpusched_env.games.fleet.cluster.problem import ClusterProblem
@@ -139,7 +139,7 @@ def _problem(options: QueueOptions) -> tuple[ClusterProblem, Recording]:
 
 
 def _figures(
-    problem: ClusterProblem, recording: Recording, policy: Any, load: float, options: QueueOptions
+    problem: ClusterProblem, recording: LifetimeRecording, policy: Any, load: float, options: QueueOptions
 ) -> dict[str, Any]:
     import resource
 
@@ -197,7 +197,7 @@ def train_cluster_queue(options: OrderOptions) -> None:
         file = OrderFile(
             weights={term: round(weight, 4) for term, weight in named(rule.weights).items()},
             algorithm="reinforce",
-            command=f"gpusched train-cluster-queue --steps {options.steps} --seed {options.seed}",
+            command=f"gpusched lab train-cluster-queue --steps {options.steps} --seed {options.seed}",
             seed=options.seed,
             choices=choices,
             versions=versions(),

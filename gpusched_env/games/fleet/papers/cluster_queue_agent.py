@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final
 from gpusched_env.agents.training.environments import VALIDATION_SEED
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
 from gpusched_env.experiments.lib.verdicts import Simulation, Target
 from gpusched_env.experiments.papers.reproduction import Reproduction
@@ -76,13 +76,13 @@ LOADS: Final = (0.9, *JUDGED_LOADS, 1.1)
 DRAWN: Final = range(VALIDATION_SEED, VALIDATION_SEED + 64)
 """Seeds of drawn streams."""
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "agent, block by block, *",
         Kind.PREDICTED,
         "An opponent that nobody can choose beforehand.",
         "all weights 0: FGD, which is one of the ten, cannot be below",
     ),
-    Mark(
+    CriterionMark(
         "agent below *",
         Kind.PREDICTED,
         "Written down before held-out blocks were played; nothing was chosen by them.",
@@ -108,9 +108,9 @@ LEGEND: Final = """\
 ## The agent, and one of your own
 
 ```sh
-gpusched cluster-queue --policies fgd,learned --loads 0.95,1.0
-gpusched train-cluster-queue --out order.json
-gpusched cluster-queue --policies fgd,learned --order order.json
+gpusched lab cluster-queue --policies fgd,learned --loads 0.95,1.0
+gpusched lab train-cluster-queue --out order.json
+gpusched lab cluster-queue --policies fgd,learned --order order.json
 ```
 
 A player of your own has a method `play`, as `gpusched_env.games.fleet.agents.cluster.order.Ordered`."""

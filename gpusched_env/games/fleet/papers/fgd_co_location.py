@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
 from gpusched_env.experiments.lib.verdicts import Simulation, Target
 from gpusched_env.experiments.papers.reproduction import Reproduction
@@ -56,19 +56,19 @@ SEEDS: Final = tuple(range(43, 53))
 CUT_SEED, CUT_RATIO, CUT_GPUS = 43, 0.8, 8
 CUT_POLICIES: Final = ("random", "best-fit", "fgd")
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "latency, rates over blocks, *",
         Kind.PREDICTED,
         "Rates are fitted to other mixes of the same programs. That they hold for these was open.",
         "nobody disturbs anybody: about 0.6",
     ),
-    Mark(
+    CriterionMark(
         "violations, rates less blocks, *",
         Kind.PREDICTED,
         "As above; of some sixteen jobs, each is six points.",
         "nobody disturbs anybody: 0 less what there are block by block",
     ),
-    Mark(
+    CriterionMark(
         "length of training, rates over blocks, *",
         Kind.VACUOUS,
         "Training is slowed by so little that the control passes as well.",

@@ -39,7 +39,7 @@ from gpusched_env.baselines.tuning import Tuning, tuning_for
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError
-from gpusched_env.experiments.lib.criteria import Criterion, Kind, Mark
+from gpusched_env.experiments.lib.criteria import Criterion, CriterionMark, Kind
 from gpusched_env.experiments.lib.statistics import PairedDifference, known, paired_difference
 from gpusched_env.experiments.lib.trained import LEARNED
 from gpusched_env.experiments.lib.verdicts import Simulation
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 FIRST_SEED, SEEDS = 1000, 32
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "against *",
         Kind.PREDICTED,
         "It was written down before the days were played, and no training or search drew them; but GPUs follow the "

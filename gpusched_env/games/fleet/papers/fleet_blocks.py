@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.fleet.device import FleetRun, run_fleet
@@ -48,7 +48,7 @@ SHARED: Final = ("First fit, no control", "GPUColo")
 """Dispatchers with which jobs share a GPU."""
 MARKS: Final = (
     *(
-        Mark(f"*, {name}", Kind.DEFINITIONAL, "Nobody shares a GPU, so that rates are those of jobs alone.")
+        CriterionMark(f"*, {name}", Kind.DEFINITIONAL, "Nobody shares a GPU, so that rates are those of jobs alone.")
         for name in NAMES.values()
         if name not in SHARED
     ),
@@ -56,24 +56,24 @@ MARKS: Final = (
         mark
         for name in SHARED
         for mark in (
-            Mark(
+            CriterionMark(
                 f"GPUs in use, rates over blocks, {name}",
                 Kind.PREDICTED,
                 "Rates are fitted to other mixes; how long training stays was open, how long inference does is given.",
             ),
-            Mark(
+            CriterionMark(
                 f"latency of batches, rates over blocks, {name}",
                 Kind.PREDICTED,
                 "Rates are fitted to other mixes of programs that stay as they are.",
                 "nobody disturbs anybody: about 0.7",
             ),
-            Mark(
+            CriterionMark(
                 f"work of training, rates over blocks, {name}",
                 Kind.VACUOUS,
                 "All work is done at either level, as there is time enough.",
                 "nobody disturbs anybody: 1.00, inside",
             ),
-            Mark(
+            CriterionMark(
                 f"violations, rates less blocks, {name}",
                 Kind.PREDICTED,
                 "Rates are fitted to other mixes of programs that stay as they are.",

@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.fleet.co_location import RateModel, published_fleet
@@ -47,7 +47,7 @@ MOST: Final = 0.05
 """Median error on random mixes that holds."""
 
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "median error of *",
         Kind.PREDICTED,
         "Constants are fitted to pairs, and the mixes that are judged are random ones of three or four programs.",

@@ -27,7 +27,7 @@ import numpy as np
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, targets_table
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.fleet.baselines.registry import make_dispatcher
@@ -61,18 +61,18 @@ DISTURBANCE_FACTORS: Final = (0.9, 1.1)
 """The mean error of batches on random mixes, as a factor on what others do to them."""
 
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "GPUs in use, No co-location",
         Kind.FITTED,
         "Jobs are drawn so that this many are there at a time in the mean.",
     ),
-    Mark(
+    CriterionMark(
         "GPUs in use, Separate, 5 to 1",
         Kind.FITTED,
         "That classes are 3 to 1 at any time, and not only in jobs, was taken from this count.",
     ),
     *(
-        Mark(
+        CriterionMark(
             f"GPUs in use, {name}",
             Kind.PREDICTED,
             "Utilisations and memory are the trace's, and no count of a system that shares GPUs was used.",
@@ -80,19 +80,19 @@ MARKS: Final = (
         )
         for name in ("GSLICE", "GPUColo")
     ),
-    Mark(
+    CriterionMark(
         "% of GPUs saved over *",
         Kind.PREDICTED,
         "It is the quotient of two other criteria, and says little beyond them.",
         "nobody shares: 0",
     ),
-    Mark(
+    CriterionMark(
         "% of violations, GSLICE",
         Kind.VACUOUS,
         "The range goes to 100 %, and GPUs that nobody controls lie within.",
         "first fit without control: 47, inside",
     ),
-    Mark(
+    CriterionMark(
         "% of violations, GPUColo",
         Kind.PREDICTED,
         "Rates are fitted block by block, and no share of violations was used.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from gpusched_env.experiments.benchmarks.suite import BenchmarkSizes, GameBenchmarks, Row
+from gpusched_env.experiments.benchmarks.suite import BenchmarkRow, BenchmarkSizes, GameBenchmarks
 from gpusched_env.experiments.benchmarks.timing import Elapsed, Measurement, Stopwatch
 from gpusched_env.games.task_queues.devices.compiled.device import CompiledTaskDevice
 from gpusched_env.games.task_queues.problem import Form
@@ -33,8 +33,8 @@ def _measurements(sizes: BenchmarkSizes) -> dict[str, Measurement]:
     return {"tasks": tasks()}
 
 
-def _rows(rate: Callable[[str], float], speed: Callable[[str, str], float]) -> list[Row]:
-    return [Row("tasks of a persistent search", rate("tasks"), "tasks/s", 2e6)]
+def _rows(rate: Callable[[str], float], speed: Callable[[str, str], float]) -> list[BenchmarkRow]:
+    return [BenchmarkRow("tasks of a persistent search", rate("tasks"), "tasks/s", 2e6)]
 
 
 BENCHMARKS: Final = GameBenchmarks(_measurements, _rows)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpusched_env.games.fleet.agents.cluster.gradient import NO_DECISION, Drawn, _to_come, drawn_episode, gradient_of
+from gpusched_env.games.fleet.agents.cluster.gradient import (
+    NO_DECISION,
+    DrawnPlacements,
+    _to_come,
+    drawn_episode,
+    gradient_of,
+)
 from gpusched_env.games.fleet.agents.cluster.rule import SHAPES, TERMS, PodClass
 from gpusched_env.games.fleet.environment.cluster.problems import RANDOM, new_copy
 
 
-def episode(reward: list[float], potential: list[float], dropped: tuple[int, ...] = ()) -> Drawn:
+def episode(reward: list[float], potential: list[float], dropped: tuple[int, ...] = ()) -> DrawnPlacements:
     pods = len(reward)
     of_class = np.full(pods, int(PodClass.ONE))
     of_class[list(dropped)] = NO_DECISION
     factors = np.column_stack([np.ones(pods), np.full(pods, 0.5), np.zeros(pods)])
     slope = np.zeros((pods, len(TERMS)))
     slope[:, 0] = 1.0
-    return Drawn(np.array(reward), np.array(potential), of_class, factors, slope)
+    return DrawnPlacements(np.array(reward), np.array(potential), of_class, factors, slope)
 
 
 def test_what_comes_counts_less_the_later_it_comes() -> None:

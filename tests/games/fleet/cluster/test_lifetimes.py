@@ -27,9 +27,9 @@ from gpusched_env.games.fleet.cluster.lifetimes.queue import (
     Live,
     has_room,
 )
-from gpusched_env.games.fleet.cluster.lifetimes.recording import Recording, read_recording
+from gpusched_env.games.fleet.cluster.lifetimes.recording import LifetimeRecording, read_recording
 from gpusched_env.games.fleet.cluster.lifetimes.run import BIN_MS, QueueRun, new_live, play_policy, run_queue
-from gpusched_env.games.fleet.cluster.lifetimes.stream import Stream, compressed, demand
+from gpusched_env.games.fleet.cluster.lifetimes.stream import JobStream, compressed, demand
 from gpusched_env.games.fleet.cluster.placing import node_score
 from gpusched_env.games.fleet.cluster.policies.registry import Policy
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem, Node, PodKind, Workload
@@ -41,12 +41,12 @@ from tests.refusals import refused
 HOURS = 1.0
 
 
-def stream_of(problem: ClusterProblem, pods: list[tuple[PodKind, int, int]]) -> Stream:
+def stream_of(problem: ClusterProblem, pods: list[tuple[PodKind, int, int]]) -> JobStream:
     """Pods with seconds of arrival and of their run, in order."""
     kinds = problem.workload.kinds
     columns = [(kinds.index(kind), at * 1000, runs * 1000) for kind, at, runs in pods]
     kind, at_ms, runs_ms = np.array(columns, np.int64).T.copy()
-    return Stream(kind, at_ms, runs_ms, np.random.default_rng(0).random((len(pods), 2)))
+    return JobStream(kind, at_ms, runs_ms, np.random.default_rng(0).random((len(pods), 2)))
 
 
 def queued(pods: list[tuple[PodKind, int, int]], rule: int, nodes: tuple[Node, ...] = NODES[:1]) -> QueueRun:
@@ -89,7 +89,7 @@ PODS = st.lists(
 ).map(lambda pods: sorted(pods, key=lambda pod: pod[1]))
 
 
-def empty_live(problem: ClusterProblem, stream: Stream, rule: int, seed: int = 0) -> Live:
+def empty_live(problem: ClusterProblem, stream: JobStream, rule: int, seed: int = 0) -> Live:
     """An hour before anybody has come."""
     return new_live(problem, stream, typical_pods(problem.workload, problem.models), rule, 4, seed)
 
@@ -154,7 +154,7 @@ def test_a_function_that_scores_as_a_policy_does_plays_as_it_does() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def small() -> tuple[ClusterProblem, Recording]:
+def small() -> tuple[ClusterProblem, LifetimeRecording]:
     """A day of the recording on twelve nodes."""
     recording = shipped_recording().block(120 * 86400, 121 * 86400)
     nodes = (Node(96000, 400_000, 8, "V100"),) * 4 + (Node(64000, 262_144, 2, "T4"),) * 8
@@ -205,7 +205,7 @@ def test_values_out_of_range_are_refused() -> None:
     with refused(InputError, "2000 MiB", "fits on no node"):
         many = ClusterProblem(NODES, Workload.of_pods("toy", [HALF, LARGE]))
         times = np.zeros(2, np.int64)
-        compressed(many, Recording(many.workload, times, times + 1, (0, 10)), 1.0, 1.0)
+        compressed(many, LifetimeRecording(many.workload, times, times + 1, (0, 10)), 1.0, 1.0)
     with refused(InputError, "no pod was created"):
         recording.block(0, 1)
 
@@ -267,7 +267,7 @@ def test_the_command_lets_pods_of_ones_own_come_and_go(tmp_path: Path) -> None:
     files = ["--recording", str(tmp_path / "pods.csv"), "--nodes", str(tmp_path / "nodes.csv"), "--hours", "1"]
     out = tmp_path / "found.json"
     options = ["--loads", "0.5,2", "--copies", "2", "--in-order", "--json", str(out)]
-    done = CliRunner().invoke(app, ["cluster-queue", *files, *options])
+    done = CliRunner().invoke(app, ["lab", "cluster-queue", *files, *options])
     assert done.exit_code == 0, done.output
     found = json.loads(out.read_text())
     assert found["in_order"]
@@ -287,6 +287,6 @@ def test_the_command_lets_pods_of_ones_own_come_and_go(tmp_path: Path) -> None:
         (["--days", "3", "4"], "no pod was created"),
         (["--hours", "0.1"], "at least a quarter"),
     ):
-        refusal = CliRunner().invoke(app, ["cluster-queue", *files, *more])
+        refusal = CliRunner().invoke(app, ["lab", "cluster-queue", *files, *more])
         assert isinstance(refusal.exception, InputError)
         assert named in str(refusal.exception)

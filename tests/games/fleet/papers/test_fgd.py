@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpusched_env.games.fleet.papers.fgd import NAMES, Paper
+from gpusched_env.games.fleet.papers.fgd import Paper
 from gpusched_env.games.fleet.papers.fgd.runs import (
+    NAMES,
     SEEDS,
     WORKLOADS,
+    AllocationCurves,
     ClusterCurves,
-    Curves,
     PlacedWorkload,
     equal_runs,
     published,
@@ -27,8 +28,8 @@ def test_a_published_run_comes_out_to_the_last_digit(policy: str) -> None:
     found = PlacedWorkload("multigpu20", policy, seed).run("compiled")
     theirs = published("multigpu20", policy)
     place = SEEDS.index(seed)
-    assert np.abs(np.array(found.allocation) - theirs.allocation[place]).max() <= 0.01 + 1e-6
-    assert np.abs(np.array(found.fragmentation) - theirs.fragmentation[place]).max() <= 0.01 + 1e-6
+    assert np.abs(np.array(found.allocation) - theirs.allocation[place]).max() <= 0.005 + 1e-6
+    assert np.abs(np.array(found.fragmentation) - theirs.fragmentation[place]).max() <= 0.005 + 1e-6
 
 
 def test_random_has_the_published_mean() -> None:
@@ -92,8 +93,8 @@ def test_a_difference_is_off(used: float, fragmented: float, off: str) -> None:
 
 
 def test_runs_are_equal_up_to_rounding() -> None:
-    theirs = Curves(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2)))
-    ours = Curves(theirs.allocation + np.array([[0.009, 0.0], [0.0, 0.02]]), theirs.fragmentation)
+    theirs = AllocationCurves(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2)))
+    ours = AllocationCurves(theirs.allocation + np.array([[0.005, 0.0], [0.0, 0.006]]), theirs.fragmentation)
     assert equal_runs(ours, theirs).tolist() == [True, False]
 
 

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 NO_DECISION: Final = -1
 
 
-class Drawn(NamedTuple):
+class DrawnPlacements(NamedTuple):
     """What was drawn in an episode, by pod."""
 
     reward: Floats
@@ -59,7 +59,7 @@ def play_drawing(
         dice: (pods,) uniform numbers from 0 to 1.
         rows: (candidates, WIDTH) for observations.
         chance: (candidates,) for probabilities.
-        found: a :class:`Drawn`, filled in.
+        found: a :class:`DrawnPlacements`, filled in.
     """
     one = copy_of(copies, number)
     seek_pod(one)
@@ -99,7 +99,9 @@ def play_drawing(
         seek_pod(one)
 
 
-def drawn_episode(copy: Copies, weights: NDArray[np.float32], temperature: float, dice: np.random.Generator) -> Drawn:
+def drawn_episode(
+    copy: Copies, weights: NDArray[np.float32], temperature: float, dice: np.random.Generator
+) -> DrawnPlacements:
     """Play an episode.
 
     Args:
@@ -109,7 +111,7 @@ def drawn_episode(copy: Copies, weights: NDArray[np.float32], temperature: float
         dice: to draw with.
     """
     pods = len(copy.arrivals)
-    found = Drawn(
+    found = DrawnPlacements(
         np.zeros(pods), np.zeros(pods), np.full(pods, NO_DECISION), np.zeros((pods, 3)), np.zeros((pods, len(TERMS)))
     )
     rows = np.zeros((len(copy.shortlist.node), WIDTH), np.float32)
@@ -118,7 +120,7 @@ def drawn_episode(copy: Copies, weights: NDArray[np.float32], temperature: float
     return found
 
 
-def gradient_of(episodes: list[Drawn], discount: float, shaping: float) -> NDArray[np.float64]:
+def gradient_of(episodes: list[DrawnPlacements], discount: float, shaping: float) -> NDArray[np.float64]:
     """The gradient of what is in use, as of :data:`SHAPES`, per episode and unit of advantage.
 
     Args:
@@ -137,7 +139,7 @@ def gradient_of(episodes: list[Drawn], discount: float, shaping: float) -> NDArr
     return found / len(episodes)
 
 
-def _to_come(one: Drawn, discount: float, shaping: float) -> Floats:
+def _to_come(one: DrawnPlacements, discount: float, shaping: float) -> Floats:
     """What comes from each pod on, with a discount, (pods,)."""
     pods = len(one.reward)
     # A dropped pod changes nothing: before it is as before the next one that is placed.

@@ -80,7 +80,7 @@ LARGEST: Final = {"GPUS": 1.0}
 """By hand: who asks for most GPUs."""
 
 
-class Drawn(NamedTuple):
+class DrawnOrder(NamedTuple):
     """Choices that were drawn by a softmax, the first ``count[0]`` rows."""
 
     count: Any
@@ -100,9 +100,9 @@ class Desk(NamedTuple):
     """(lines,) numbers, and what becomes of them."""
 
 
-def no_draws(choices: int) -> Drawn:
+def no_draws(choices: int) -> DrawnOrder:
     """Room for so many choices."""
-    return Drawn(np.zeros(1, np.int64), np.zeros(choices, np.int64), np.zeros((choices, TERMS)))
+    return DrawnOrder(np.zeros(1, np.int64), np.zeros(choices, np.int64), np.zeros((choices, TERMS)))
 
 
 @procedure
@@ -249,7 +249,7 @@ class Ordered:
         """Place pods until time is over."""
         self.play_drawing(live, 0.0, np.zeros(0))
 
-    def play_drawing(self, live: Live, temperature: float, dice: NDArray[np.float64]) -> Drawn:
+    def play_drawing(self, live: Live, temperature: float, dice: NDArray[np.float64]) -> DrawnOrder:
         """The same, drawing as :func:`play_order` has it; gives what was drawn."""
         lines, drawn = len(live.queue.first), no_draws(len(dice))
         desk = Desk(np.zeros(lines, np.int64), np.zeros((lines, TERMS)), np.zeros(lines))

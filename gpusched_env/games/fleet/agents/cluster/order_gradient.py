@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from gpusched_env.games.fleet.agents.cluster.order import TERMS, Drawn
+from gpusched_env.games.fleet.agents.cluster.order import TERMS, DrawnOrder
 
 Floats = NDArray[np.float64]
 SMALL: Final = 1e-9
@@ -35,7 +35,7 @@ def advantages(waited: Floats, discount: float) -> Floats:
     return found
 
 
-def gradient_of(runs: Sequence[Drawn], worth: Floats, bin_ms: int) -> Floats:
+def gradient_of(runs: Sequence[DrawnOrder], worth: Floats, bin_ms: int) -> Floats:
     """The gradient of the advantages, (TERMS,), per run.
 
     Args:

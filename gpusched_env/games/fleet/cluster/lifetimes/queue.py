@@ -15,7 +15,7 @@ import numpy as np
 
 from gpusched_env.compiling import procedure
 from gpusched_env.games.fleet.cluster.gpus import fits
-from gpusched_env.games.fleet.cluster.lifetimes.stream import Stream
+from gpusched_env.games.fleet.cluster.lifetimes.stream import JobStream
 from gpusched_env.games.fleet.cluster.placing import place_pod, remove_pod
 from gpusched_env.games.fleet.cluster.state import FRAGMENTED_MILLI, USED_MILLI
 
@@ -71,7 +71,7 @@ class Live(NamedTuple):
     queue: Any
 
 
-def empty_queue(stream: Stream, kinds: int, rule: int, bin_ms: int, bins: int) -> QueueState:
+def empty_queue(stream: JobStream, kinds: int, rule: int, bin_ms: int, bins: int) -> QueueState:
     """Nobody has come. Time ends with the last bin."""
     pods, clock = len(stream.kinds), np.zeros(9, np.int64)
     clock[[END_MS, BIN_MS, RULE, FREED]] = bins * bin_ms, bin_ms, rule, NO_NODE

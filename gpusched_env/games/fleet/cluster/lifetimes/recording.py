@@ -20,7 +20,7 @@ DAY_S: Final = 86_400
 
 
 @dataclass(frozen=True)
-class Recording:
+class LifetimeRecording:
     """Pods in order of creation."""
 
     workload: Workload
@@ -31,7 +31,7 @@ class Recording:
     span_s: tuple[int, int]
     """From and to when it was recorded, to not included."""
 
-    def block(self, first_s: int, last_s: int) -> Recording:
+    def block(self, first_s: int, last_s: int) -> LifetimeRecording:
         """The pods that were created from ``first_s`` to before ``last_s``.
 
         Raises:
@@ -51,7 +51,7 @@ class Recording:
         )
 
 
-def read_recording(path: Path, name: str | None = None) -> Recording:
+def read_recording(path: Path, name: str | None = None) -> LifetimeRecording:
     """The recording of a file: a table of pods, also gzipped, with times in whole seconds besides.
 
     Columns are ``cpu_milli, memory_mib, num_gpu, gpu_milli[, gpu_spec], creation_time, scheduled_time, deletion_time``.
@@ -86,4 +86,4 @@ def read_recording(path: Path, name: str | None = None) -> Recording:
     found.sort(key=lambda one: one[0])
     workload = Workload.of_pods(name or path.name.partition(".")[0], [kind for _, _, kind in found])
     created, runs = (np.array([one[column] for one in found], np.int64) for column in (0, 1))
-    return Recording(workload, created, runs, (found[0][0], found[-1][0] + 1))
+    return LifetimeRecording(workload, created, runs, (found[0][0], found[-1][0] + 1))

@@ -25,7 +25,7 @@ from gpusched_env.games.fleet.cluster.lifetimes.queue import (
     empty_queue,
     next_pod,
 )
-from gpusched_env.games.fleet.cluster.lifetimes.stream import HOUR_MS, Stream
+from gpusched_env.games.fleet.cluster.lifetimes.stream import HOUR_MS, JobStream
 from gpusched_env.games.fleet.cluster.placing import choose_gpus, choose_node, no_scores
 from gpusched_env.games.fleet.cluster.policies.registry import Policy
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem
@@ -54,7 +54,7 @@ class QueueRun(NamedTuple):
     """A run, with its curves by quarter of an hour."""
 
     problem: ClusterProblem
-    stream: Stream
+    stream: JobStream
     queue: QueueState
     state: ClusterState
     """At the end."""
@@ -105,7 +105,7 @@ class QueueRun(NamedTuple):
 
 def run_queue(
     problem: ClusterProblem,
-    stream: Stream,
+    stream: JobStream,
     policy: Policy | ScoreNodes | QueuePlayer,
     hours: float,
     rule: int = OVERTAKING,
@@ -143,7 +143,7 @@ def run_queue(
 
 def new_live(
     problem: ClusterProblem,
-    stream: Stream,
+    stream: JobStream,
     typical: TypicalPods,
     rule: int,
     bins: int,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusched_env.errors import InputError
-from gpusched_env.games.fleet.cluster.lifetimes.recording import Recording
+from gpusched_env.games.fleet.cluster.lifetimes.recording import LifetimeRecording
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem, Node, PodKind
 
 MOST_LOAD: Final = 10.0
@@ -27,7 +27,7 @@ HOUR_MS: Final = 3_600_000
 S_MS: Final = 1000
 
 
-class Stream(NamedTuple):
+class JobStream(NamedTuple):
     """Pods in order of arrival."""
 
     kinds: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Stream(NamedTuple):
     """(pods, 2) numbers from 0 to below 1, for policies that draw."""
 
 
-def demand(problem: ClusterProblem, recording: Recording) -> float:
+def demand(problem: ClusterProblem, recording: LifetimeRecording) -> float:
     """The part of the cluster that would run at a time, as recorded, if nobody waited; of GPUs, CPU and memory that of
     which most is asked."""
     rows = np.array([_amounts(kind) for kind in recording.workload.kinds], float)[list(recording.workload.submitted)]
@@ -52,7 +52,9 @@ def _amounts(kind: PodKind) -> tuple[int, int, int]:
     return kind.asked_milli, kind.cpu_milli, kind.memory_mib
 
 
-def compressed(problem: ClusterProblem, recording: Recording, load: float, hours: float, seed: int = 0) -> Stream:
+def compressed(
+    problem: ClusterProblem, recording: LifetimeRecording, load: float, hours: float, seed: int = 0
+) -> JobStream:
     """The recording, compressed to a load.
 
     Args:
@@ -89,7 +91,7 @@ def compressed(problem: ClusterProblem, recording: Recording, load: float, hours
     pod, begins_ms = pod[order], begins_ms[order]
     left_ms = np.maximum(1, runs_ms[pod] + np.minimum(0, begins_ms))
     draws = np.random.default_rng(seed).random((len(pod), 2))
-    return Stream(np.array(recording.workload.submitted)[pod], np.maximum(0, begins_ms), left_ms, draws)
+    return JobStream(np.array(recording.workload.submitted)[pod], np.maximum(0, begins_ms), left_ms, draws)
 
 
 def check_room(problem: ClusterProblem) -> None:

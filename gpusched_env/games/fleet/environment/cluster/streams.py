@@ -19,8 +19,8 @@ from typing import Final
 
 import numpy as np
 
-from gpusched_env.games.fleet.cluster.lifetimes.recording import DAY_S, Recording
-from gpusched_env.games.fleet.cluster.lifetimes.stream import Stream, compressed
+from gpusched_env.games.fleet.cluster.lifetimes.recording import DAY_S, LifetimeRecording
+from gpusched_env.games.fleet.cluster.lifetimes.stream import JobStream, compressed
 from gpusched_env.games.fleet.cluster.problem import ClusterProblem, Workload
 from gpusched_env.games.fleet.environment.cluster.drawn import drawn_problem
 
@@ -35,7 +35,7 @@ ALIKE: Final = 0.25
 LOADS: Final = (0.7, 1.1)
 
 
-def drawn_recording(seed: int) -> tuple[ClusterProblem, Recording]:
+def drawn_recording(seed: int) -> tuple[ClusterProblem, LifetimeRecording]:
     """The cluster and the recording of a seed."""
     problem, rng = drawn_problem(seed), np.random.default_rng((seed, 71))
     known = problem.workload
@@ -52,7 +52,7 @@ def drawn_recording(seed: int) -> tuple[ClusterProblem, Recording]:
     runs = np.exp(medians[kinds] + rng.uniform(*WITHIN) * rng.normal(size=count))
     gaps = np.cumsum(rng.gamma(rng.uniform(*SHAPES), size=count))
     workload = Workload.of_pods(known.name, pods)
-    recording = Recording(
+    recording = LifetimeRecording(
         workload,
         created_s=np.floor(gaps / gaps[-1] * (SPAN_S - 1)).astype(np.int64),
         runs_s=np.clip(runs, *RUNS_S).astype(np.int64),
@@ -61,7 +61,7 @@ def drawn_recording(seed: int) -> tuple[ClusterProblem, Recording]:
     return replace(problem, workload=workload), recording
 
 
-def drawn_stream(seed: int, hours: float) -> tuple[ClusterProblem, Stream]:
+def drawn_stream(seed: int, hours: float) -> tuple[ClusterProblem, JobStream]:
     """The cluster and the stream of a seed."""
     problem, recording = drawn_recording(seed)
     load = np.random.default_rng((seed, 72)).uniform(*LOADS)

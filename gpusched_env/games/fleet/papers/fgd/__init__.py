@@ -30,7 +30,7 @@ import numpy as np
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.verdicts import Simulation, Target, as_row
 from gpusched_env.experiments.papers.reproduction import Reproduction
 from gpusched_env.games.fleet.cluster.shipped import FOLDER
@@ -41,7 +41,7 @@ from gpusched_env.games.fleet.papers.fgd.runs import (
     OTHER_SEEDS,
     SEEDS,
     WORKLOADS,
-    Curves,
+    AllocationCurves,
     PlacedWorkload,
     curves_of,
     equal_runs,
@@ -62,31 +62,31 @@ NEW_SEEDS: Final = slice(4, None)
 CONTROLS: Final = "BestFit in place of FGD: 0 of 9 hold; Clustering in place of Packing: 8 of 9"
 
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "% of GPUs in use, *",
         Kind.PREDICTED,
         "Rules are the paper's and its simulator's; no constant was chosen by a published result.",
         CONTROLS,
     ),
-    Mark(
+    CriterionMark(
         "largest difference of the curve in points, *",
         Kind.PREDICTED,
         "As above. Where everything still fits, any policy would pass.",
         CONTROLS,
     ),
-    Mark(
+    CriterionMark(
         "largest difference of fragmentation in %, *",
         Kind.PREDICTED,
         "As above, for the measure: typical pods, their weights, what is fragmented for whom.",
         CONTROLS,
     ),
-    Mark(
+    CriterionMark(
         "pairs of policies out of order, *",
         Kind.PREDICTED,
         "Of pairs whose published means differ by more than two standard errors; it says little beyond the means.",
         "all policies equal: every pair",
     ),
-    Mark(
+    CriterionMark(
         "runs of new seeds equal to the last digit, *",
         Kind.PREDICTED,
         "One number was found with published curves of seeds 42 to 45: how many draws lie between the shuffles of pods "
@@ -113,7 +113,7 @@ LEGEND: Final = """\
 Two tables of comma-separated values, each with a line of names; they may be gzipped, and have more columns.
 
 ```sh
-gpusched cluster --nodes nodes.csv --pods pods.csv --policies best-fit,fgd --json placed.json
+gpusched lab cluster --nodes nodes.csv --pods pods.csv --policies best-fit,fgd --json placed.json
 ```
 
 | column | of | is |
@@ -153,17 +153,17 @@ class Paper(Reproduction):
         return sorted(FOLDER.glob("*.gz"))
 
     @functools.cached_property
-    def ours(self) -> dict[tuple[str, str], Curves]:
+    def ours(self) -> dict[tuple[str, str], AllocationCurves]:
         """Curves of the published seeds by workload and policy."""
         return {(w, p): curves_of(self.runs, w, p, SEEDS) for w in WORKLOADS for p in NAMES}
 
     @functools.cached_property
-    def others(self) -> dict[tuple[str, str], Curves]:
+    def others(self) -> dict[tuple[str, str], AllocationCurves]:
         """Curves of our own seeds."""
         return {(w, p): curves_of(self.runs, w, p, OTHER_SEEDS) for w in WORKLOADS for p in NAMES}
 
     @functools.cached_property
-    def theirs(self) -> dict[tuple[str, str], Curves]:
+    def theirs(self) -> dict[tuple[str, str], AllocationCurves]:
         """The published curves."""
         return {key: published(*key) for key in self.ours}
 
@@ -207,7 +207,7 @@ class Paper(Reproduction):
         equal = (equal_runs(self.ours[w, policy], self.theirs[w, policy])[seeds] for w in WORKLOADS)
         return float(sum(each.sum() for each in equal))
 
-    def _gains(self, curves: dict[tuple[str, str], Curves]) -> dict[str, tuple[float, str]]:
+    def _gains(self, curves: dict[tuple[str, str], AllocationCurves]) -> dict[str, tuple[float, str]]:
         """By workload, points by which FGD has more GPUs in use than the best other policy, and which that is."""
         found = {}
         for workload in WORKLOADS:
@@ -296,12 +296,12 @@ class Paper(Reproduction):
         return {"checks": [as_row(check) for check in self.checks()], "runs": ends}
 
 
-def _points(ours: Curves, theirs: Curves) -> float:
+def _points(ours: AllocationCurves, theirs: AllocationCurves) -> float:
     """The largest difference of means on the curve of GPUs in use."""
     return float(np.abs(ours.allocation.mean(axis=0) - theirs.allocation.mean(axis=0)).max())
 
 
-def _percent(ours: Curves, theirs: Curves) -> float:
+def _percent(ours: AllocationCurves, theirs: AllocationCurves) -> float:
     """The largest difference of mean fragmentation, over the published one."""
     means = [curves.fragmentation.mean(axis=0) for curves in (ours, theirs)]
     return float(100.0 * np.abs(means[0] / means[1] - 1.0).max())

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpusched_env.display.palette import COLOURS
 from gpusched_env.experiments.lib.pages import drawing
-from gpusched_env.games.fleet.papers.fgd.runs import NAMES, Curves
+from gpusched_env.games.fleet.papers.fgd.runs import NAMES, AllocationCurves
 
 SHOWN: Final = ("default", "cpu200", "gpushare40", "gpuspec25", "multigpu40")
 """A workload of each kind."""
@@ -21,7 +21,9 @@ FIRST: Final = (70, 0)
 """The first per cent: below 70, most curves in use lie on each other."""
 
 
-def curves_svg(ours: Mapping[tuple[str, str], Curves], theirs: Mapping[tuple[str, str], Curves]) -> bytes:
+def curves_svg(
+    ours: Mapping[tuple[str, str], AllocationCurves], theirs: Mapping[tuple[str, str], AllocationCurves]
+) -> bytes:
     """Our means as lines, the published ones as dots, as SVG; equal curves give equal bytes.
 
     Args:

@@ -31,6 +31,8 @@ OTHER_SEEDS: Final = tuple(range(142, 152))
 """Seeds of our own: other pods in another order."""
 DIGITS: Final = 2
 """Of published figures."""
+TIE: Final = 1e-6
+"""Per cent by which a figure may lie beside the middle between two published ones."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,13 @@ class PlacedWorkload:
 
     def run(self, device: str) -> ClusterCurves:
         run = run_cluster(shipped_problem(self.workload), POLICIES[self.policy], self.seed)
-        return ClusterCurves(tuple(run.allocation.tolist()), tuple(run.fragmentation.tolist()))
+        # The simulator logs what is in use after each pod with two digits, and publishes means of these.
+        percent = run.problem.capacity_milli / 100.0
+        allocation = run.by_percent(percent * np.round(run.after.used_milli / percent, DIGITS))
+        return ClusterCurves(tuple(allocation.tolist()), tuple(run.fragmentation.tolist()))
 
 
-class Curves(NamedTuple):
+class AllocationCurves(NamedTuple):
     """Curves of a policy on a workload by seed, (seeds, per cents) each."""
 
     allocation: NDArray[np.float64]
@@ -73,22 +78,22 @@ class Curves(NamedTuple):
         return float(self.allocation[:, -1].std(ddof=1) / np.sqrt(len(self.allocation)))
 
 
-def curves_of(runs: Mapping[Any, Any], workload: str, policy: str, seeds: Sequence[int]) -> Curves:
+def curves_of(runs: Mapping[Any, Any], workload: str, policy: str, seeds: Sequence[int]) -> AllocationCurves:
     """The curves of a policy on a workload."""
     found = [runs[PlacedWorkload(workload, policy, seed)] for seed in seeds]
-    return Curves(np.array([of.allocation for of in found]), np.array([of.fragmentation for of in found]))
+    return AllocationCurves(np.array([of.allocation for of in found]), np.array([of.fragmentation for of in found]))
 
 
-def published(workload: str, policy: str) -> Curves:
+def published(workload: str, policy: str) -> AllocationCurves:
     """The published ones of the published seeds."""
     found: PublishedCurves = published_curves()[workload, POLICIES[policy]]
-    return Curves(found.allocation, found.fragmentation)
+    return AllocationCurves(found.allocation, found.fragmentation)
 
 
-def equal_runs(ours: Curves, theirs: Curves) -> NDArray[np.bool_]:
-    """(seeds,) whether a run's curves are the published ones to the last digit, which is rounded."""
-    last = 10.0**-DIGITS * (1.0 + 1e-6)
+def equal_runs(ours: AllocationCurves, theirs: AllocationCurves) -> NDArray[np.bool_]:
+    """(seeds,) whether a run's curves, rounded, are the published ones; a tie may be rounded either way."""
+    half = 0.5 * 10.0**-DIGITS + TIE
     equal: NDArray[np.bool_] = np.ones(len(ours.allocation), np.bool_)
     for mine, other in zip(ours, theirs, strict=True):
-        equal &= np.abs(mine - other).max(axis=1) <= last
+        equal &= np.abs(mine - other).max(axis=1) <= half
     return equal

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpusched_env.display.frame import frame
 from gpusched_env.display.table import Table
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 from gpusched_env.experiments.lib.statistics import Interval, mean_interval
 from gpusched_env.experiments.lib.verdicts import Simulation, Target
 from gpusched_env.experiments.papers.reproduction import Reproduction
@@ -71,19 +71,19 @@ FIGURES: Final = {
     "p95_wait_s": "95th percentile, s",
 }
 MARKS: Final = (
-    Mark(
+    CriterionMark(
         "FGD waits for fewer GPUs than *",
         Kind.PREDICTED,
         "The paper's claim, in a setting that it has not. The end of the interval over held-out blocks counts.",
         "BestFit in place of FGD, on blocks looked at: 5 of 20",
     ),
-    Mark(
+    CriterionMark(
         "FGD has more GPUs in use than *",
         Kind.PREDICTED,
         "As above; where everything is placed, GPUs in use are the load, and nothing could come out.",
         "BestFit in place of FGD, on blocks looked at: 6 of 20",
     ),
-    Mark(
+    CriterionMark(
         "FGD leaves fewer GPUs fragmented than *",
         Kind.PREDICTED,
         "As above. It is what FGD descends on, so that it says least.",
@@ -108,8 +108,8 @@ LEGEND: Final = """\
 ## A policy and a recording of your own
 
 ```sh
-gpusched cluster-queue --loads 0.9,0.95 --policies best-fit,fgd --hours 12
-gpusched cluster-queue --recording pods.csv --nodes nodes.csv --in-order
+gpusched lab cluster-queue --loads 0.9,0.95 --policies best-fit,fgd --hours 12
+gpusched lab cluster-queue --recording pods.csv --nodes nodes.csv --in-order
 ```
 
 A recording is a table of pods [as for the cluster](fgd.md#a-cluster-of-your-own), with `creation_time`,

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpusched_env.games.fleet.cluster.fragmentation import POPULARITY, TypicalPods, typical_pods
 from gpusched_env.games.fleet.cluster.lifetimes.queue import IN_ORDER, OVERTAKING
-from gpusched_env.games.fleet.cluster.lifetimes.recording import DAY_S, Recording
+from gpusched_env.games.fleet.cluster.lifetimes.recording import DAY_S, LifetimeRecording
 from gpusched_env.games.fleet.cluster.lifetimes.run import QueuePlayer, run_queue
 from gpusched_env.games.fleet.cluster.lifetimes.stream import compressed, demand
 from gpusched_env.games.fleet.cluster.policies.registry import POLICIES, Policy
@@ -28,7 +28,7 @@ HOURS, FROM_BIN = 12.0, 16
 
 
 @functools.lru_cache(2)
-def block_of(number: int) -> tuple[ClusterProblem, Recording]:
+def block_of(number: int) -> tuple[ClusterProblem, LifetimeRecording]:
     """A block of the recording, on the published cluster."""
     first_s = (FIRST_DAY + BLOCK_DAYS * number) * DAY_S
     recording = shipped_recording().block(first_s, first_s + BLOCK_DAYS * DAY_S)

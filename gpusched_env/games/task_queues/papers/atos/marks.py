@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpusched_env.experiments.lib.criteria import Kind, Mark
+from gpusched_env.experiments.lib.criteria import CriterionMark, Kind
 
 BY_CLASS: Final = (
     "Graphs are drawn by class. Prices of steps come from latencies, those of blocks times one factor, for which "
@@ -14,52 +14,52 @@ BY_CLASS: Final = (
 NOT_RUN: Final = "Not run: the graph is too large. It counts as off."
 MARKS: Final = (
     *(
-        Mark(f"searches, discrete over persistent time: {name}", Kind.PREDICTED, BY_CLASS)
+        CriterionMark(f"searches, discrete over persistent time: {name}", Kind.PREDICTED, BY_CLASS)
         for name in ("road", "social", "web")
     ),
-    Mark(
+    CriterionMark(
         "searches, discrete over persistent time: hollywood",
         Kind.PREDICTED,
         "The factor of blocks is fitted to the persistent time; the discrete one was not used.",
     ),
-    Mark(
+    CriterionMark(
         "overwork of a persistent search: *",
         Kind.PREDICTED,
         BY_CLASS,
         "level by level: 1.00, inside",
     ),
-    Mark("overwork: hollywood-like above social", Kind.PREDICTED, BY_CLASS),
-    Mark("overwork: social above road-like", Kind.PREDICTED, BY_CLASS),
-    Mark("colouring the mesh, blocks, fetch 32: work", Kind.PREDICTED, BY_CLASS, "warps: 1.00"),
-    Mark("blocks, fetch 128: work", Kind.PREDICTED, BY_CLASS, "warps: 1.00"),
-    Mark("warps: work", Kind.PREDICTED, BY_CLASS, "blocks, fetch 32: 4.12"),
-    Mark("blocks, fetch 32, over warps: time", Kind.PREDICTED, BY_CLASS),
-    Mark(
+    CriterionMark("overwork: hollywood-like above social", Kind.PREDICTED, BY_CLASS),
+    CriterionMark("overwork: social above road-like", Kind.PREDICTED, BY_CLASS),
+    CriterionMark("colouring the mesh, blocks, fetch 32: work", Kind.PREDICTED, BY_CLASS, "warps: 1.00"),
+    CriterionMark("blocks, fetch 128: work", Kind.PREDICTED, BY_CLASS, "warps: 1.00"),
+    CriterionMark("warps: work", Kind.PREDICTED, BY_CLASS, "blocks, fetch 32: 4.12"),
+    CriterionMark("blocks, fetch 32, over warps: time", Kind.PREDICTED, BY_CLASS),
+    CriterionMark(
         "hubs, warps over blocks: time",
         Kind.PREDICTED,
         BY_CLASS,
         "the mesh, which has no hubs: 0.35",
     ),
-    Mark(
+    CriterionMark(
         "persistent search, ms: hollywood",
         Kind.FITTED,
         "The factor of a block's latencies makes it so.",
     ),
     *(
-        Mark(f"{form} search, ms: {name}", Kind.PREDICTED, BY_CLASS)
+        CriterionMark(f"{form} search, ms: {name}", Kind.PREDICTED, BY_CLASS)
         for form in ("persistent", "discrete")
         for name in ("road", "hollywood", "social", "web")
         if (form, name) != ("persistent", "hollywood")
     ),
-    *(Mark(f"* search, ms: {name}", Kind.PREDICTED, NOT_RUN) for name in ("twitter", "osm-eur")),
-    Mark("overwork of a discrete search: *", Kind.PREDICTED, BY_CLASS, "level by level: 1.00, inside"),
-    Mark("colouring the mesh, ns a task: *", Kind.PREDICTED, BY_CLASS),
-    Mark("search of a road on * GPUs over 1: time", Kind.PREDICTED, BY_CLASS, "no difference: 1.00"),
-    Mark(
+    *(CriterionMark(f"* search, ms: {name}", Kind.PREDICTED, NOT_RUN) for name in ("twitter", "osm-eur")),
+    CriterionMark("overwork of a discrete search: *", Kind.PREDICTED, BY_CLASS, "level by level: 1.00, inside"),
+    CriterionMark("colouring the mesh, ns a task: *", Kind.PREDICTED, BY_CLASS),
+    CriterionMark("search of a road on * GPUs over 1: time", Kind.PREDICTED, BY_CLASS, "no difference: 1.00"),
+    CriterionMark(
         "ranking on 1 GPU over 4: time, *",
         Kind.PREDICTED,
         "Bandwidths are of data sheets and latencies estimates; a loss of nothing, 4, lies within.",
         "no gain: 1.00",
     ),
-    Mark("overwork of a search grows with each GPU: *", Kind.PREDICTED, BY_CLASS),
+    CriterionMark("overwork of a search grows with each GPU: *", Kind.PREDICTED, BY_CLASS),
 )

@@ -1,0 +1,1 @@
+"""The agent that chooses among rules, for scenarios that nobody has seen."""
