@@ -151,7 +151,10 @@ BODIES = {
     "other decisions each time": (
         "        pending = view.pending\n"
         "        able = [row for row in range(len(pending)) if pending.launchable[row]]\n"
-        "        return Launch(int(pending.id[np.random.default_rng().choice(able)])) if able else Wait()\n",
+        "        return Launch(int(pending.id[able[-(Own.episodes % 2)]])) if able else Wait()\n\n"
+        "    episodes = 0\n\n"
+        "    def reset(self, knowledge, rng):\n"
+        "        Own.episodes += 1\n",
         "decides otherwise when the same episode is played again",
     ),
     "frames": ("        import sys; sys._getframe(2); return Wait()\n", "looks through the interpreter's frames"),
