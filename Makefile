@@ -35,7 +35,7 @@ SAMPLE ?= 16
 PAPERS := acs atos bwlock cluster-agent cluster-queue-agent colocation-agent concurrency cusync eclip fgd fgd-co-location fgd-lifetimes fikit fleet-agent fleet-blocks fleet-rates gpucolo \
 	gpucolo-fleet orion peers recordings reef shared-memory-agent spawn tally task-queue-agent time-per-token xsched
 
-.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench results readme again replay-sample docs docs-serve reference architecture clean
+.PHONY: help install install-dev demo test test-long test-slow test-gpu lint format bench episodes results readme again replay-sample docs docs-serve reference architecture clean
 
 help:
 	@echo "make install    environment in $(VENV): everything needed to simulate and compare"
@@ -48,6 +48,7 @@ help:
 	@echo "make format     let ruff format and fix what it can"
 	@echo "make bench      benchmarks, as ratios measured side by side"
 	@echo "make results    the page of trained agents, docs/results.md, and the leaderboard, from the result files in docs/results"
+	@echo "make episodes   the page of episodes, docs/episodes.html, played anew"
 	@echo "make readme     the README's tables, from the result files, and its learning curve, by the block that draws it"
 	@echo "make again      plays all that result files have of other sources, and all papers, and says what comes out otherwise"
 	@echo "make replay-sample  plays some episodes of all result files again, others for each commit"
@@ -114,10 +115,13 @@ test-gpu: install-dev
 	$(BIN)/python -m pytest tests/devices/cuda/test_contract.py
 
 bench: install-dev
-	$(BIN)/gpusched bench
+	$(BIN)/gpusched lab bench
+
+episodes: install-dev
+	$(BIN)/python -m gpusched_env.experiments.reference.episodes docs/episodes.html
 
 results: install-dev
-	$(BIN)/gpusched results $(wildcard docs/results/*.json.gz) \
+	$(BIN)/gpusched lab page results $(wildcard docs/results/*.json.gz) \
 		$(addprefix --curves ,$(wildcard docs/results/curves/*.json.gz)) --docs docs/results.md
 	$(BIN)/python -m gpusched_env.experiments.reference.leaderboard docs
 
@@ -132,14 +136,15 @@ readme: install-dev
 # is noted in the result files, and not played the next time. Status 1 of a paper is none: some of its figures do not
 # come out, as its page says; a page that is not written is missing then.
 again: install-dev
-	$(BIN)/gpusched rank-replay $(RANKINGS) --note
+	$(BIN)/gpusched lab replay $(RANKINGS) --note
 	for paper in $(PAPERS); do \
 		rm -f docs/$$paper.md; $(BIN)/gpusched reproduce $$paper --docs docs/$$paper.md || test $$? = 1 || exit 2; done
+	for row in $$(find docs/submissions -name '*.json'); do $(BIN)/gpusched submit $$row --overwrite; done
 	$(MAKE) results readme
 	git diff --exit-code --stat -- docs ':!docs/results'
 
 replay-sample: install-dev
-	$(BIN)/gpusched rank-replay $(RANKINGS) --sample $(SAMPLE) --draw "$$(git rev-parse HEAD)"
+	$(BIN)/gpusched lab replay $(RANKINGS) --sample $(SAMPLE) --draw "$$(git rev-parse HEAD)"
 
 build/notebooks/%.ipynb: experiments/notebooks/%.ipynb | $(VENV)/.dev
 	$(BIN)/python -m pytest -q -k $* tests/test_notebooks.py

@@ -17,7 +17,7 @@ from gpusched_env.agents.training.trainer import trainer_of
 from gpusched_env.errors import InputError
 from gpusched_env.reading import decoded, read_bytes
 
-SHIP = "gpusched ship DIR writes both"
+SHIP = "gpusched lab ship DIR writes both"
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,14 +8,15 @@ import os
 import signal
 import sys
 import threading
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
+
+from gpusched_env.errors import EXTRA_OF, DeadlockError, GpuschedError, needs
 
 try:
     import typer
 except ModuleNotFoundError as error:
-    sys.exit(f"error: the command line needs {error.name}: pip install 'gpusched-env[experiments]'")
+    sys.exit(f"error: {needs('the command line', str(error.name))}")
 
-from gpusched_env.errors import DeadlockError, GpuschedError
 from gpusched_env.experiments.commands import (
     cache,
     compare,
@@ -26,9 +27,11 @@ from gpusched_env.experiments.commands import (
     rank,
     recordings,
     reproduce,
+    submit,
     train,
 )
-from gpusched_env.experiments.lib.options import CHECK, LISTS, MAINTAIN, USE
+from gpusched_env.experiments.commands.usage import Commands, UsageError, explained, show_help
+from gpusched_env.experiments.lib.options import CHECK, GAMES, PAGES, RANK
 from gpusched_env.scenarios.games import load_room, places_of
 
 ADDRESS_SPACE_BYTES = 1 << 30
@@ -39,55 +42,79 @@ EXIT_DEADLOCK = 3
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 
-app = typer.Typer(
-    help="Schedule kernels on a shared GPU: compare schedulers, look at what ran where.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-# In this order, commands and their groups are in the help; those of games come between.
-FIRST: Final = (
-    ("demo", USE, demo.demo_command),
-    ("compare", USE, compare.compare_command),
-    ("evaluate", USE, compare.evaluate_command),
-    ("rank", USE, rank.rank),
-    ("rank-replay", MAINTAIN, rank.rank_replay),
-    ("rank-page", MAINTAIN, rank.rank_page),
-    ("headroom-page", MAINTAIN, rank.headroom_page),
-    ("tune", USE, train.tune_command),
-    ("train", USE, train.train_command),
-    ("sweep", USE, train.sweep_command),
-)
-LAST: Final = (
-    ("import-kernels", USE, importing.import_kernels),
-    ("import-steps", USE, importing.import_steps),
-    ("import-trace", USE, importing.import_trace),
-    ("scenarios", LISTS, listings.list_scenarios),
-    ("schedulers", LISTS, listings.list_schedulers),
-    ("gpus", LISTS, listings.list_gpus),
-    ("mig-slice", USE, listings.mig_slice),
-    ("workloads", LISTS, listings.list_workloads),
-    ("reproduce", CHECK, reproduce.reproduce),
+
+def _group(about: str) -> typer.Typer:
+    """An empty group of commands, which says what there is where none is named."""
+    return typer.Typer(
+        help=about,
+        cls=Commands,
+        invoke_without_command=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=show_help,
+    )
+
+
+app = _group("Schedule kernels on a shared GPU: compare schedulers, look at what ran where.")
+listing = _group("List what there is: scenarios, schedulers, GPUs, workloads.")
+bring = _group("Turn recordings of a GPU into workloads.")
+lab = _group("Rankings, checks of the simulator, fleets and clusters, and what pages are made by.")
+page = _group("Write a page of the documentation from result files.")
+for name, command in (
+    ("demo", demo.demo_command),
+    ("compare", compare.compare_command),
+    ("train", train.train_command),
+    ("evaluate", compare.evaluate_command),
+    ("tune", train.tune_command),
+    ("reproduce", reproduce.reproduce),
+):
+    app.command(name)(command)
+app.add_typer(bring, name="import")
+app.add_typer(listing, name="list")
+app.command("submit", rich_help_panel="More")(submit.submit_command)
+app.add_typer(lab, name="lab", rich_help_panel="More")
+for name, command in (
+    ("scenarios", listings.list_scenarios),
+    ("schedulers", listings.list_schedulers),
+    ("gpus", listings.list_gpus),
+    ("workloads", listings.list_workloads),
+):
+    listing.command(name)(command)
+for name, command in (
+    ("trace", importing.import_trace),
+    ("steps", importing.import_steps),
+    ("kernels", importing.import_kernels),
+):
+    bring.command(name)(command)
+# In this order, commands and their groups are in the help.
+for name, panel, command in (
+    ("rank", RANK, rank.rank),
+    ("replay", RANK, rank.rank_replay),
+    ("search", RANK, train.search_command),
+    ("curves", RANK, rank.curves_command),
+    ("ship", RANK, rank.ship_command),
     ("record", CHECK, recordings.record),
     ("validate", CHECK, recordings.validate),
     ("carry-over", CHECK, recordings.carried_over),
-    ("live-page", MAINTAIN, recordings.live_page),
     ("calibrate", CHECK, recordings.calibrate),
     ("interference", CHECK, reproduce.interference),
-    ("bench", MAINTAIN, fuzz.bench),
-    ("cache", MAINTAIN, cache.cache_command),
-    ("fuzz", MAINTAIN, fuzz.fuzz_command),
-    ("curves", MAINTAIN, rank.curves_command),
-    ("results", MAINTAIN, rank.results_command),
-    ("ship", MAINTAIN, rank.ship_command),
-)
-for name, panel, command in FIRST:
-    app.command(name, rich_help_panel=panel)(command)
+    ("fuzz", CHECK, fuzz.fuzz_command),
+    ("bench", CHECK, fuzz.bench),
+    ("cache", CHECK, cache.cache_command),
+    ("mig-slice", GAMES, listings.mig_slice),
+):
+    lab.command(name, rich_help_panel=panel)(command)
+for name, command in (
+    ("rankings", rank.rank_page),
+    ("headroom", rank.headroom_page),
+    ("live", recordings.live_page),
+    ("results", rank.results_command),
+):
+    page.command(name)(command)
+lab.add_typer(page, name="page", rich_help_panel=PAGES)
 for place in places_of("command").values():
-    load_room(place)(app)
-for name, panel, command in LAST:
-    app.command(name, rich_help_panel=panel)(command)
+    load_room(place)(lab, page)
 
 
 def _print_version(wanted: bool) -> None:
@@ -98,13 +125,15 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Options that stand before a command."""
+    show_help(context)
 
 
 def main() -> None:
@@ -121,9 +150,10 @@ def main() -> None:
     try:
         _check_address_space()
         try:
-            app()
+            status = app(prog_name="gpusched", standalone_mode=False)
         finally:
             sys.stdout.flush()
+        sys.exit(status)
     except BrokenPipeError:
         # Whoever read the output has enough.
         _discard_output()
@@ -135,11 +165,20 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing not in EXTRA_OF:
+            raise
+        _complain(GpuschedError(needs(" ".join(["gpusched", *_words(sys.argv[1:])]), missing)))
+        sys.exit(EXIT_INPUT)
     except (MemoryError, ImportError, RuntimeError) as error:
         short = ("map segment", "start new thread")
         if not isinstance(error, MemoryError) and not any(words in str(error) for words in short):
             raise
         _complain(GpuschedError("not enough memory: use fewer workers, fewer seeds or a shorter horizon"))
+        sys.exit(EXIT_INPUT)
+    except UsageError as error:
+        _complain(explained(error))
         sys.exit(EXIT_INPUT)
     except DeadlockError as error:
         _complain(error)
@@ -147,6 +186,13 @@ def main() -> None:
     except GpuschedError as error:
         _complain(error)
         sys.exit(EXIT_INPUT)
+
+
+def _words(arguments: list[str]) -> list[str]:
+    """Those that name the command."""
+    groups = {"lab", "list", "import", "page"}
+    last = next((place for place, word in enumerate(arguments) if word not in groups), len(arguments))
+    return arguments[: last + 1]
 
 
 class OutputError(GpuschedError):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args, overload
 
 from gpusched_env.baselines.registered import split_specs
-from gpusched_env.baselines.registry import honest_names
 from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.games.game import game_of
@@ -94,8 +93,8 @@ def compare(
     Args:
         scenario: an object, a shipped scenario's name, or a path to a ``.yaml`` file.
         schedulers: names (registered, ``package.module:Name`` or ``file.py:Name``), classes or objects, or a
-            mapping from labels to these. Differences are taken against the first. By default all registered ones
-            that know no more than a scheduler can, and the agent that is shipped for the scenario.
+            mapping from labels to these. Differences are taken against the first. By default a dozen that
+            differ, the best with tuned options, and the agent that is shipped for the scenario.
         seeds: how many, counted from 0, or which.
         sweep: a field of the scenario and its values, ``{"load": [0.6, 0.8, 1.0]}``: the comparison is repeated at
             each, and the result is a :class:`~gpusched_env.experiments.load_curve.figures.LoadCurve`.
@@ -215,7 +214,7 @@ def evaluate(
     Args:
         model: folder of a training, the file of a policy, or ``learned``: the one that is shipped for the scenario.
         scenario, seeds, options: as for :func:`compare`.
-        schedulers: what to compare with; by default all registered ones that know no more than a scheduler can.
+        schedulers: what to compare with; by default what :func:`compare` has, without the shipped agent.
 
     Raises:
         InputError: ``model`` is no trained model; and as for :func:`compare`.
@@ -241,7 +240,9 @@ def with_agent(model: str | Path, scenario: Scenario, schedulers: Sequence[str] 
     from gpusched_env.agents.training.folder import policy_file
 
     agent = str(model) if is_learned(str(model)) else f"{LEARNED}:{policy_file(Path(model))}"
-    others = expanded(schedulers, scenario) if schedulers else honest_names(scenario.window is not None)
+    others = expanded(schedulers or ["default"], scenario)
+    if not schedulers:
+        others = [name for name in others if name != LEARNED]
     plain = game_of(scenario).plain_gpu
     return [*(name for name in others if name == plain), agent, *(name for name in others if name != plain)]
 

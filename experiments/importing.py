@@ -1,4 +1,4 @@
-"""A profiler's recording becomes a workload file: what ``gpusched import-trace`` and ``import_trace`` do."""
+"""A profiler's recording becomes a workload file: what ``gpusched import trace`` and ``import_trace`` do."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def import_trace(
         process: likewise the process, by its number.
         serial: a profiler's recording of the same program with ``CUDA_LAUNCH_BLOCKING=1`` in the environment: kernels
             take as long as there, where none runs beside another. For programs with several streams.
-        cache: a recording of the L2 (``gpusched record DIR --sets cache``) with a row of the workload's name: by how
-            much its kernels are longer where others have driven out what an iteration has left there.
+        cache: a recording of the L2 (``gpusched lab record DIR --sets cache``) with a row of the workload's name: by
+            how much its kernels are longer where others have driven out what an iteration has left there.
         overwrite: replace a workload file that is there.
 
     Raises:

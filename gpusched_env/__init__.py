@@ -43,7 +43,7 @@ __all__ = [
     "scenario_names",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "GpuSchedulingEnv": "gpusched_env.envs.env",
@@ -64,9 +64,31 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    except ModuleNotFoundError as error:
+        return _lacking(name, error)
+
+
+def _lacking(name: str, error: ModuleNotFoundError) -> Any:
+    """What stands for a function that lacks a package of an extra: it can be named, and says so when it is called.
+
+    Raises:
+        ModuleNotFoundError: the package is no extra's.
+    """
+    from gpusched_env.errors import EXTRA_OF, InputError, needs
+
+    missing = str(error.name).partition(".")[0]
+    if missing not in EXTRA_OF:
+        raise error
+
+    def say(*_: Any, **__: Any) -> Any:
+        raise InputError(needs(f"gpusched_env.{name}", missing)) from error
+
+    say.__name__ = name
+    return say
 
 
 def __dir__() -> list[str]:

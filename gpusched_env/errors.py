@@ -39,6 +39,51 @@ class GpuError(GpuschedError):
     """A real GPU, its driver or a kernel on it has failed; nothing is left on it."""
 
 
+_PACKAGES = {
+    "experiments": "cloudpickle jinja2 loky markupsafe matplotlib pandas perfetto plotly pyarrow rich scipy typer",
+    "train": "cmaes sb3_contrib stable_baselines3 tensorboard torch",
+    "sweep": "optuna sqlalchemy",
+    "ray": "dm_tree lz4 ormsgpack ray",
+    "video": "moviepy",
+    "gpu": "cuda cupy nvmath",
+}
+EXTRA_OF = {package: extra for extra, packages in _PACKAGES.items() for package in packages.split()}
+"""Extras by what they bring, as it is imported."""
+
+
+def needs(what: str, package: str) -> str:
+    """One sentence for a package that is not installed, with the extra that brings it.
+
+    Args:
+        what: it is for, in the words of whoever asked.
+        package: that is missing, as it is imported.
+    """
+    top = package.partition(".")[0]
+    return f"{what} needs {top}: {_installing(EXTRA_OF[top])}"
+
+
+def _installing(extra: str) -> str:
+    """The command that installs an extra from where this package came: a checkout, a wheel, else an index."""
+    import json
+    from importlib import metadata
+    from pathlib import Path
+    from urllib.parse import unquote
+
+    source = Path(__file__).resolve().parents[1]
+    try:
+        found = metadata.distribution("gpusched-env").read_text("direct_url.json")
+        origin = json.loads(found) if found else {}
+    except (metadata.PackageNotFoundError, ValueError):
+        origin = {}
+        if (source / "pyproject.toml").is_file():
+            origin = {"url": source.as_uri(), "dir_info": {}}
+    url = str(origin.get("url", ""))
+    if "dir_info" in origin:
+        editable = "-e " if origin["dir_info"].get("editable") else ""
+        return f"pip install {editable}'{unquote(url.removeprefix('file://'))}[{extra}]'"
+    return f"pip install 'gpusched-env[{extra}]{f' @ {url}' if url else ''}'"
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A hint that names the closest of ``known`` or, without one, all of them."""
     names = sorted(known)

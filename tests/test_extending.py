@@ -89,7 +89,9 @@ def test_the_new_command_is_one_on_both_devices(tmp_path: Path) -> None:
 
     said = run("docs/examples/hold.py").splitlines()
     assert said == [f"{device} {{'batch': 0.0, 'urgent': 10.0}}" for device in DEVICES]
-    assert "hold commands" in run("-m", "gpusched_env.experiments.cli", "fuzz", "--episodes", "30", "--seed", "1")
+    assert "hold commands" in run(
+        "-m", "gpusched_env.experiments.cli", "lab", "fuzz", "--episodes", "30", "--seed", "1"
+    )
 
 
 def test_the_example_of_the_interface_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,6 +81,8 @@ html_title = "gpusched_env"
 html_static_path = ["static", "../../experiments/templates/scroll.js"]
 html_css_files = ["site.css"]
 html_js_files = [("scroll.js", {"defer": "defer"})]
+# A page of its own, which is there as it is.
+html_extra_path = ["../episodes.html"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False

@@ -1,7 +1,7 @@
 """What can be counted of speed, the same on every machine: events, calls, compilations, bytes.
 
 Times depend on the machine and on what else it does; counts do not. ``counts.json`` has those of the last release, and
-a test fails where one is a tenth greater now. ``gpusched bench --counts --write`` writes the file.
+a test fails where one is a tenth greater now. ``gpusched lab bench --counts --write`` writes the file.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def count(on_group: Callable[[str, float], object] = lambda name, cpu_s: None) -
 
 def known() -> Counts:
     """The counts of the last release."""
-    return decoded(read_bytes(FILE), Counts, f"{FILE}: not what gpusched bench --counts --write wrote")
+    return decoded(read_bytes(FILE), Counts, f"{FILE}: not what gpusched lab bench --counts --write wrote")
 
 
 def write(found: Counts) -> None:
@@ -187,7 +187,7 @@ def table(found: Counts, before: Counts) -> Table:
         (name, f"{value:,.6g}", f"{before[name]:,.6g}" if name in before else "", _change(value, before.get(name)))
         for name, value in found.items()
     ]
-    return Table("gpusched bench --counts", ("count", "now", "last release", ""), rows)
+    return Table("gpusched lab bench --counts", ("count", "now", "last release", ""), rows)
 
 
 def _change(value: float, before: float | None) -> str:

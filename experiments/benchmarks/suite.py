@@ -1,4 +1,4 @@
-"""All measurements of ``gpusched bench``, and the figures that they amount to."""
+"""All measurements of ``gpusched lab bench``, and the figures that they amount to."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def table(data: dict[str, Any]) -> Table:
         figures = (_shown(row[basis], row["unit"]) for basis in ("wall", "cpu"))
         rows.append((row["what"], *figures, target + aim, {True: "holds", False: "misses", None: ""}[row["holds"]]))
     heads = ("figure", "by wall time", "by processor time", "target", "")
-    return Table("gpusched bench", heads, rows, note=BASES[data["basis"]])
+    return Table("gpusched lab bench", heads, rows, note=BASES[data["basis"]])
 
 
 def markdown(data: dict[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""``gpusched calibrate``: the few constants of a GPU, fitted to recordings of one kernel alone."""
+"""``gpusched lab calibrate``: the few constants of a GPU, fitted to recordings of one kernel alone."""

@@ -163,7 +163,7 @@ class Calibration(JudgedResult):
                 },
             },
         }
-        head = "# Written by `gpusched calibrate`: the first three keys go into hardware/gpus/ as they are.\n"
+        head = "# Written by `gpusched lab calibrate`: the first three keys go into hardware/gpus/ as they are.\n"
         return head + yaml.safe_dump(fragment, sort_keys=False)
 
 

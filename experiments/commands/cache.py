@@ -1,4 +1,4 @@
-"""``gpusched cache``: what was compiled and kept on disk."""
+"""``gpusched lab cache``: what was compiled and kept on disk."""
 
 from __future__ import annotations
 

@@ -65,6 +65,13 @@ class ComparisonOptions:
     share: Annotated[
         float, typer.Option(help="Of a sweep: the share of jobs within the objective up to which it is kept.")
     ] = 0.95
+    columns: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,...", help="Figures to show instead of those that lead, such as cost,p99,stp; all: every one."
+        ),
+    ] = ""
+    explain: Annotated[bool, typer.Option("--explain", help="Also say how the tables are read.")] = False
     workers: Workers = None
     trust: Trust = False
 
@@ -114,6 +121,7 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Comparis
     """
     from rich.console import Console
 
+    from gpusched_env.errors import InputError
     from gpusched_env.experiments.compare import compare
     from gpusched_env.experiments.comparison import Comparison
     from gpusched_env.experiments.lib.files import RESULT, result_folder, writing
@@ -123,6 +131,7 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Comparis
     from gpusched_env.experiments.load_curve.curve import compare_over, write_curve
     from gpusched_env.experiments.load_curve.figures import parse_axis
     from gpusched_env.experiments.report.save import write_results
+    from gpusched_env.experiments.report.tables import asked_columns, comparison_tables
     from gpusched_env.experiments.settings import apply_settings
     from gpusched_env.scenarios.scenario import load_scenario
 
@@ -130,6 +139,9 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Comparis
     changes = [f"{key}={value}" for key, value in fields.items() if value is not None]
     scenario = apply_settings(load_scenario(name), [*changes, *(options.settings or [])])
     axis = None if options.sweep is None else parse_axis(options.sweep)
+    columns = asked_columns(options.columns)
+    if axis is not None and (columns or options.explain):
+        raise InputError("--columns and --explain are of one comparison; leave them out, or --sweep")
     chosen = expanded(schedulers, scenario) or default_schedulers(scenario)
     seeds = range(options.seed, options.seed + options.seeds)
     given: dict[str, Any] = {
@@ -155,7 +167,12 @@ def _compare(name: str, schedulers: Sequence[str], home: Path, options: Comparis
         if isinstance(found, Comparison) and not found.runs:
             typer.secho("interrupted before the first episode had finished; nothing written", err=True)
             raise typer.Exit(130)
-        output_console().print(found)
+        shown = (
+            comparison_tables(found, columns=columns, explain=options.explain)
+            if isinstance(found, Comparison)
+            else found
+        )
+        output_console().print(shown)
         with Console(stderr=True).status("Writing results"):
             if isinstance(found, Comparison):
                 files = write_results(found, results.staging, traces=options.traces)

@@ -1,4 +1,4 @@
-"""``gpusched fuzz`` and ``bench``: whether the devices agree, and how fast they are."""
+"""``gpusched lab fuzz`` and ``bench``: whether the devices agree, and how fast they are."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def fuzz_command(options: FuzzOptions) -> None:
 
 
 def _tell(tally: FuzzTally, replays: list[str]) -> None:
-    """What came out, in words; ``replays``: options of ``gpusched fuzz`` that play counterexamples again."""
+    """What came out, in words; ``replays``: options of ``gpusched lab fuzz`` that play counterexamples again."""
     typer.echo(tally.summary())
     for replay in replays:
-        typer.echo(f"Play it again: gpusched fuzz {replay}")
+        typer.echo(f"Play it again: gpusched lab fuzz {replay}")
     if tally.broken:
         typer.secho(f"error: {tally.broken}; episodes under way: {tally.under_way}", fg=typer.colors.RED, err=True)
     if tally.interrupted:

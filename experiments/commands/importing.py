@@ -1,4 +1,4 @@
-"""``gpusched import-trace``, ``import-steps`` and ``import-kernels``: recordings become workloads."""
+"""``gpusched import trace``, ``steps`` and ``kernels``: recordings become workloads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def import_trace(
     name: Annotated[str | None, typer.Option(help="Name of the workload. Default: from the file's name.")] = None,
     gpu: Annotated[
         str | None,
-        typer.Option(help="GPU of the recording (gpusched gpus, or a .yaml file). Default: as the recording says."),
+        typer.Option(
+            help="GPU of the recording (gpusched list gpus, or a .yaml file). Default: as the recording says."
+        ),
     ] = None,
     iteration: Annotated[
         str | None,
@@ -59,7 +61,9 @@ def import_trace(
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Recording of the L2 (gpusched record DIR --sets cache) with this network."),
+        typer.Option(
+            metavar="PATH", help="Recording of the L2 (gpusched lab record DIR --sets cache) with this network."
+        ),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -99,7 +103,7 @@ def import_steps(
         typer.Argument(
             metavar="DIR",
             help="Folder of traces, one a step, whose names end in _prefill_p<tokens> or _decode_b<requests>_c<tokens> "
-            "(gpusched record DIR --sets traces --networks llama_1b_...).",
+            "(gpusched lab record DIR --sets traces --networks llama_1b_...).",
         ),
     ],
     name: Annotated[str, typer.Option(help="Name of the workload.")],
@@ -130,7 +134,7 @@ def import_kernels(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Kernel file of Orion: Name, Profile, SM_usage, Duration in ns.")
     ],
-    gpu: Annotated[str, typer.Option(help="GPU on which it was made (gpusched gpus, or a .yaml file).")],
+    gpu: Annotated[str, typer.Option(help="GPU on which it was made (gpusched list gpus, or a .yaml file).")],
     host_us: Annotated[float, typer.Option(min=0.0, help="Host time of a launch, microseconds.")] = 6.0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Workload file. Default: <name>.workload.json.gz here.")

@@ -1,4 +1,4 @@
-"""``gpusched scenarios``, ``schedulers``, ``gpus``, ``workloads``: what there is, a line each; and slices of a GPU."""
+"""``gpusched list``: what there is, a line each; and slices of a GPU."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def list_gpus() -> None:
 
 
 def mig_slice(
-    gpu: Annotated[str, typer.Argument(metavar="GPU", help="A shipped GPU (gpusched gpus).")],
+    gpu: Annotated[str, typer.Argument(metavar="GPU", help="A shipped GPU (gpusched list gpus).")],
     profile: Annotated[
         str | None, typer.Argument(metavar="PROFILE", help="Such as 3g.40gb. Default: list them.")
     ] = None,

@@ -1,4 +1,4 @@
-"""``gpusched rank`` and what belongs to it, ``curves``, ``results`` and ``ship``."""
+"""``gpusched lab rank`` and what belongs to it, ``curves``, ``results`` and ``ship``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from gpusched_env.experiments.lib.options import (
+    AllSchedulers,
     FirstSeed,
     Gpu,
     Overwrite,
     Scenarios,
-    Schedulers,
     Seeds,
     Settings,
     Trust,
@@ -27,7 +27,7 @@ from gpusched_env.experiments.lib.options import (
 class RankingOptions:
     """Options of a ranking."""
 
-    schedulers: Schedulers = ""
+    schedulers: AllSchedulers = ""
     seeds: Seeds = 10
     seed: FirstSeed = 0
     workloads: Annotated[
@@ -77,7 +77,7 @@ def rank(
 ) -> None:
     """Rank schedulers by cost over seeds and workload variants, with intervals.
 
-    Writes every episode's cost to the result file, from which gpusched rank-page makes a page.
+    Writes every episode's cost to the result file, from which gpusched lab page rankings makes a page.
     """
     from gpusched_env.baselines.registered import split_specs
     from gpusched_env.experiments.lib.files import refuse_existing
@@ -112,7 +112,7 @@ def rank(
 
 @with_fields
 def rank_replay(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched rank.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched lab rank.")],
     options: ReplayOptions,
 ) -> None:
     """Play episodes of result files again, and say what comes out otherwise.
@@ -145,7 +145,7 @@ def rank_replay(
 
 
 def rank_page(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched rank.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched lab rank.")],
     docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
     title: Annotated[str, typer.Option(help="Of the page.")] = "Rankings",
 ) -> None:
@@ -193,10 +193,10 @@ def curves_command(
 
 
 def results_command(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched rank.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched lab rank.")],
     docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there, and pictures beside it.")],
     curves: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Result file of gpusched curves; may be repeated.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Result file of gpusched lab curves; may be repeated.")
     ] = None,
 ) -> None:
     """Write the page of results of trained agents from result files.

@@ -1,4 +1,4 @@
-"""``gpusched record``, ``validate`` and ``calibrate``: recordings of a real GPU, and what is done with them."""
+"""``gpusched lab record``, ``validate`` and ``calibrate``: recordings of a real GPU, and what is done with them."""
 
 from __future__ import annotations
 
@@ -277,7 +277,9 @@ def calibrate(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Recordings: waves, kernels and launch, .jsonl or .jsonl.gz.")
     ],
-    gpu: Annotated[str, typer.Option(help="Specification to start from: a name (gpusched gpus), or a .yaml file.")],
+    gpu: Annotated[
+        str, typer.Option(help="Specification to start from: a name (gpusched list gpus), or a .yaml file.")
+    ],
     out: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Write the fitted values there.")] = None,
     json: Json = None,
     overwrite: Overwrite = False,

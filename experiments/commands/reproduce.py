@@ -106,7 +106,7 @@ def interference(
                 simulate(workers=workers, on_progress=on_progress)
                 if given is None
                 else read_struct(
-                    given, Simulated, SCHEMA, "no file of pairs", "gpusched interference --json writes one"
+                    given, Simulated, SCHEMA, "no file of pairs", "gpusched lab interference --json writes one"
                 )
             )
         if given is not None:

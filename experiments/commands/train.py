@@ -1,4 +1,4 @@
-"""``gpusched train``, ``sweep`` and ``tune``."""
+"""``gpusched train``, ``gpusched tune`` and ``gpusched lab search``."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def train_command(
         ),
     ] = None,
     imitate: Annotated[
-        str | None, typer.Option(metavar="SCHEDULER", help="First do as this scheduler does (gpusched schedulers).")
+        str | None,
+        typer.Option(metavar="SCHEDULER", help="First do as this scheduler does (gpusched list schedulers)."),
     ] = None,
     imitate_episodes: Annotated[int | None, typer.Option(min=1, help="Episodes to imitate.")] = None,
     baselines: Annotated[
@@ -131,8 +132,8 @@ def train_command(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions:
-    """Options of a sweep."""
+class SearchOptions:
+    """Options of a search for hyper-parameters."""
 
     trials: Annotated[int, typer.Option(min=1, help="Settings to try.")] = 20
     timesteps: Annotated[int, typer.Option(min=1, help="Decisions of each trial.")] = 300_000
@@ -161,8 +162,8 @@ class SweepOptions:
 
 
 @with_fields
-def sweep_command(scenario: Scenario, options: SweepOptions) -> None:
-    """Search for hyper-parameters.
+def search_command(scenario: Scenario, options: SearchOptions) -> None:
+    """Search for hyper-parameters of a training.
 
     Trials that fall behind the median are stopped early. The same command again goes on after an interrupt or a kill:
     what has ended stays, the trial that was cut short is replaced, and those after it draw other hyper-parameters than
@@ -170,14 +171,10 @@ def sweep_command(scenario: Scenario, options: SweepOptions) -> None:
     """
     from gpusched_env.agents.files import writing_to
     from gpusched_env.agents.training.folder import write_json
-    from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.terminal import output_console
     from gpusched_env.experiments.settings import parse_settings
+    from gpusched_env.experiments.sweep.local import OUTCOME, table
 
-    try:
-        from gpusched_env.experiments.sweep.local import OUTCOME, table
-    except ModuleNotFoundError as error:
-        raise InputError(f"gpusched sweep needs {error.name}: pip install 'gpusched-env[sweep]'") from error
     fixed = dict(parse_settings(options.settings or []))
     config = _config(scenario, options, fixed)
     folder = options.out if options.out is not None else Path("results") / "sweep" / config.scenario.name
@@ -189,7 +186,7 @@ def sweep_command(scenario: Scenario, options: SweepOptions) -> None:
     typer.echo(f"Written to {folder}: {', '.join(sorted(found.name for found in folder.iterdir()))}")
 
 
-def _config(scenario: str, options: SweepOptions, fixed: dict[str, Any]) -> TrainingConfig:
+def _config(scenario: str, options: SearchOptions, fixed: dict[str, Any]) -> TrainingConfig:
     """What all trials have in common."""
     from gpusched_env.agents.training.config import config_of
     from gpusched_env.errors import InputError
@@ -204,22 +201,19 @@ def _config(scenario: str, options: SweepOptions, fixed: dict[str, Any]) -> Trai
     }
     config = config_of({name: value for name, value in values.items() if value is not None})
     if config.imitation is not None:
-        raise InputError("a sweep searches for what learning needs and cannot begin with an imitation")
+        raise InputError("a search is for what learning needs and cannot begin with an imitation")
     return config
 
 
-def _tried(config: TrainingConfig, folder: Path, options: SweepOptions, fixed: frozenset[str]) -> list[SweepTrial]:
+def _tried(config: TrainingConfig, folder: Path, options: SearchOptions, fixed: frozenset[str]) -> list[SweepTrial]:
     """All trials, run on this machine or on a cluster."""
     from gpusched_env.agents.files import writing_to
-    from gpusched_env.errors import InputError
     from gpusched_env.experiments.sweep import local
 
     if options.ray_address is None:
         return local.sweep(config, options.trials, folder, fixed=fixed, on_trial=_tell)
-    try:
-        from gpusched_env.experiments.sweep import cluster
-    except ImportError as error:
-        raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
+    from gpusched_env.experiments.sweep import cluster
+
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return cluster.sweep(config, options.trials, folder, options.ray_address, fixed=fixed, trust=options.trust)
@@ -252,15 +246,11 @@ def tune_command(
     result file comes with the package (baselines/tuned).
     """
     from gpusched_env.baselines.registered import split_specs
-    from gpusched_env.errors import InputError
     from gpusched_env.experiments.lib.files import refuse_existing
     from gpusched_env.experiments.lib.terminal import output_console, progress_bar
+    from gpusched_env.experiments.tuning.search import tune
     from gpusched_env.experiments.tuning.table import tuning_table
 
-    try:
-        from gpusched_env.experiments.tuning.search import tune
-    except ModuleNotFoundError as error:
-        raise InputError(f"gpusched tune needs {error.name}: pip install 'gpusched-env[sweep]'") from error
     refuse_existing(json, "--json", overwrite=overwrite or resume)
     try:
         with progress_bar(None) as on_progress:

@@ -24,8 +24,8 @@ from gpusched_env.experiments.games.game import (
     TunedField,
 )
 from gpusched_env.experiments.lib.names import (
+    all_schedulers,
     check_scheduler,
-    default_schedulers,
     expanded,
     new_device,
     new_scheduler,
@@ -199,10 +199,10 @@ GAME: Final[Game] = Kernels()
 
 
 def _ranked_schedulers(terms: RankingTerms) -> list[str]:
-    """The schedulers that are named, or by default those that are compared on every one of the scenarios."""
+    """The schedulers that are named, or by default all that every one of the scenarios has."""
     loaded = [load_scenario(name) for name in terms.scenarios]
     asked = terms.schedulers
-    given = [default_schedulers(of) if asked is None else expanded(asked, of) for of in loaded]
+    given = [all_schedulers(of) if asked is None else expanded(asked, of) for of in loaded]
     return [name for name in given[0] if all(name in names for names in given)]
 
 

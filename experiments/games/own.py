@@ -133,7 +133,8 @@ class OwnGame(ABC):
         if len(terms.scenarios) > 1 or asked != ("own", None, (), (DEVICE,)):
             raise InputError(f"{name} is ranked by itself, as it is, on the {DEVICE} device")
         asked_for = ["default"] if terms.schedulers is None else terms.schedulers
-        names = with_groups(asked_for, self.named.defaults, lambda: tuned_names(name))
+        defaults = self.named.defaults
+        names = with_groups(asked_for, {"default": defaults, "all": defaults, "tuned": lambda: tuned_names(name)})
         made = {each: self.named.new(each) for each in names}
         weights = {each: file_hash(found.file) for each, found in made.items() if is_learned(each)}
         return RankedField(

@@ -122,6 +122,20 @@ GLOBAL_FIGURES = (
     _number("decisions", "decisions", "commands given"),
 )
 """Figures of the whole GPU, by attribute of :class:`Metrics`; numbers of jobs are sums over the tenants."""
+ABBREVIATIONS = {
+    "p50": "the median",
+    "p95": "95 % are shorter",
+    "p99": "99 % are shorter",
+    "SLO": "jobs within the tenant's objective",
+    "TTFT": "time to first token",
+    "TPOT": "time per output token",
+    "goodput/s": "jobs within their objective a second",
+    "STP": "sum of the tenants' progress",
+    "ANTT": "mean of the tenants' slowdowns",
+    "SM": "time with a block on a processor of the GPU",
+    "DRAM": "traffic over nominal bandwidth",
+}
+"""What words in headings stand for."""
 
 
 def find_figure(name: str, *, of_tenant: bool) -> FigureSpec:

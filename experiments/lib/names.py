@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
@@ -32,16 +32,37 @@ SchedulerSource = str | Scheduler | Callable[[], Scheduler]
 """A name, an object, or something that makes one (a class, a function without arguments)."""
 D = TypeVar("D")
 
-GROUPS = ("default", "tuned")
-"""Names that stand for several: what is compared by default, and all schedulers that tuning changed."""
+USUAL = (
+    *("pass-through", "priority-streams", "time-slicing", "mps", "sjf", "edf", "clockwork", "plan"),
+    *("preemptive-priority", "orion", "reef", "lithos"),
+)
+"""A dozen that differ: what a GPU does by itself, orders of jobs, plans, preemption, care for neighbours, shares."""
+USUAL_WITH = {
+    "throttle": ("open-loop", "conservative", "gslice", "gpucolo"),
+    "synchronise": ("cusync", "cusync-in-forms", "stream-k"),
+    "budget": ("unlocked", "bwlock", "static-budgets"),
+}
+"""Those that belong to the dozen where a scenario allows a command."""
+GROUPS = ("default", "all", "tuned")
+"""Names that stand for several: what is compared by default, all that know no more than a scheduler can, and all that
+tuning changed."""
 LONGEST_SHOWN = 60
 """Characters of an unknown name that errors quote."""
 DEVICE_METHODS = ("reset", "apply", "advance")
 
 
 def default_schedulers(scenario: Scenario) -> list[str]:
-    """Names to compare where none are given: all hand-written ones with their defaults, the best of them with tuned
-    options, and the shipped agent, where there are any.
+    """Names to compare where none are given: of :func:`all_schedulers` a dozen that differ, the best with tuned
+    options, and the shipped agent.
+    """
+    shown = [*USUAL, *(name for command in scenario.commands for name in USUAL_WITH.get(command, ()))]
+    by_hand = honest_names(scenario.window is not None)
+    return [name for name in all_schedulers(scenario) if name in shown or name not in by_hand or scenario.window]
+
+
+def all_schedulers(scenario: Scenario) -> list[str]:
+    """All hand-written ones with their defaults, the best of them with tuned options, and the shipped agent, where
+    there are any.
 
     Clairvoyant ones have to be named.
     """
@@ -56,15 +77,20 @@ def default_schedulers(scenario: Scenario) -> list[str]:
 
 def expanded(names: Sequence[str], scenario: Scenario) -> list[str]:
     """``names`` with the members of :data:`GROUPS` on a scenario in place of a group's name."""
-    return with_groups(names, lambda: default_schedulers(scenario), lambda: tuned_names(scenario.name))
+    members: dict[str, Callable[[], list[str]]] = {
+        "default": lambda: default_schedulers(scenario),
+        "all": lambda: all_schedulers(scenario),
+        "tuned": lambda: tuned_names(scenario.name),
+    }
+    return with_groups(names, members)
 
 
-def with_groups(names: Sequence[str], default: Callable[[], list[str]], tuned: Callable[[], list[str]]) -> list[str]:
-    """``names`` with members in place of ``default`` and ``tuned``, but those that stand before them."""
+def with_groups(names: Sequence[str], members: Mapping[str, Callable[[], list[str]]]) -> list[str]:
+    """``names`` with the members of :data:`GROUPS` in place of a group's name, but those that stand before them."""
     found: list[str] = []
     for name in names:
         if name in GROUPS:
-            found += [member for member in (default() if name == "default" else tuned()) if member not in found]
+            found += [member for member in members[name]() if member not in found]
         else:
             found.append(name)
     return found
@@ -214,7 +240,7 @@ def is_own_or_listed(source: Any) -> bool:
 def _load(reference: str) -> Any:
     place, _, name = reference.rpartition(":")
     if place.endswith(".py"):
-        module = _load_file(Path(place), reference)
+        module = load_file(Path(place), reference)
     else:
         try:
             module = importlib.import_module(place)
@@ -226,7 +252,12 @@ def _load(reference: str) -> Any:
     return getattr(module, name)
 
 
-def _load_file(path: Path, reference: str) -> Any:
+def load_file(path: Path, reference: str) -> Any:
+    """The module in a file of one's own, run once for each time that it was written.
+
+    Raises:
+        InputError: there is none, or it fails; names ``reference``.
+    """
     # An edited file is another module: worker processes and notebooks outlive an edit.
     written = path.stat().st_mtime_ns if path.is_file() else 0
     name = f"gpusched_file_{path.stem}_{written}"

@@ -12,18 +12,19 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-USE, LISTS = "Compare, train, bring your own", "What there is"
-CHECK, MAINTAIN = "Check the simulator", "For maintainers"
-"""Groups of commands in the help."""
+RANK, CHECK = "Rankings and trainings", "Checks of the simulator"
+GAMES, PAGES = "Fleets, clusters, drawn scenarios, slices of a GPU", "Pages"
+"""Groups of commands in the help of ``gpusched lab``."""
 SCHEDULERS_HELP = (
-    "Names (gpusched schedulers), package.module:Name, file.py:Name or learned:PATH of a trained agent; options may "
-    "follow, as in 'mps(share=50),fifo'. tuned:NAME: with the options that gpusched tune found; tuned: all of these. "
-    "default, which is the default: all that know no more than a scheduler can (without * in gpusched schedulers), the "
-    "best tuned one, and the trained agent: the shipped one, or evaluate's MODEL."
+    "Names (gpusched list schedulers), package.module:Name, file.py:Name or learned:PATH of a trained agent; options "
+    "may follow, as in 'mps(share=50),fifo'. tuned:NAME: with the options that gpusched tune found. Groups: default, a "
+    "dozen that differ, the best tuned one and the trained agent (the shipped one, or evaluate's MODEL); all that know "
+    "no more than a scheduler can (without * in gpusched list schedulers); tuned. Default: {}."
 )
-Scenario = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched scenarios), or a .yaml file.")]
+Scenario = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name (gpusched list scenarios), or a .yaml file.")]
 Scenarios = Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="Names, or .yaml files.")]
-Schedulers = Annotated[str, typer.Option(metavar="A,B,...", help=SCHEDULERS_HELP)]
+Schedulers = Annotated[str, typer.Option(metavar="A,B,...", help=SCHEDULERS_HELP.format("default"))]
+AllSchedulers = Annotated[str, typer.Option(metavar="A,B,...", help=SCHEDULERS_HELP.format("all"))]
 Seeds = Annotated[int, typer.Option(min=1, max=1_000_000, help="Episodes of each scheduler.")]
 FirstSeed = Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="FIRST", help="First seed.")]
 Simulator = Annotated[str, typer.Option(help="compiled (fast) or reference (the readable one).")]
@@ -33,7 +34,7 @@ OutFolder = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for 
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace results that are there already where they are to go.")
 ]
-Gpu = Annotated[str | None, typer.Option(help="Another GPU: a name (gpusched gpus), or a .yaml file.")]
+Gpu = Annotated[str | None, typer.Option(help="Another GPU: a name (gpusched list gpus), or a .yaml file.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a CPU core.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Run code in a .zip that no training of ours wrote.")]
 Settings = Annotated[

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from gpusched_env.display.palette import COLOURS, log_ticks
 from gpusched_env.display.table import Table
 from gpusched_env.display.words import counted
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, needs
 from gpusched_env.experiments.lib.files import PAGE_OPTION, command_of, writing
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def drawing(size_in: tuple[float, float]) -> Iterator[tuple[Figure, Callable[[],
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError("pictures need matplotlib: pip install 'gpusched-env[experiments]'") from error
+        raise InputError(needs("a picture", "matplotlib")) from error
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size_in, layout="constrained")
 

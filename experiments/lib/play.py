@@ -26,7 +26,7 @@ def make_scheduler(source: SchedulerSource) -> Scheduler:
     """A new scheduler.
 
     Args:
-        source: a name (``gpusched schedulers``) with or without options, ``mps(share=50)``; ``file.py:Name`` or
+        source: a name (``gpusched list schedulers``) with or without options, ``mps(share=50)``; ``file.py:Name`` or
             ``package.module:Name``; ``learned`` or ``learned:PATH``; a class.
 
     Raises:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from gpusched_env.display.table import NONE, Table
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, needs
 from gpusched_env.experiments.lib.criteria import VERDICTS, Criterion, missed_by
 from gpusched_env.experiments.lib.terminal import DisplayedResult
 from gpusched_env.experiments.lib.workers import Progress, counting, run_tasks
@@ -327,7 +327,7 @@ def _finished(
     try:
         from gpusched_env.experiments.lib.ray_tasks import run_tasks_on_ray
     except ModuleNotFoundError as error:
-        raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
+        raise InputError(needs("--ray-address", "ray")) from error
     return run_tasks_on_ray(task, cells, ray_address)
 
 

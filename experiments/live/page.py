@@ -13,6 +13,7 @@ from gpusched_env.display.words import counted
 from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.lib.figures import tables_csv
 from gpusched_env.experiments.lib.pages import drawing, label_log, page
+from gpusched_env.experiments.lib.renamed import now_called
 from gpusched_env.experiments.lib.trained import is_learned, is_published, labels
 from gpusched_env.experiments.live.result import Live, LiveEpisode, LiveFigures, errors_of, slowdown_of
 
@@ -235,7 +236,7 @@ def markdown(lives: Sequence[Live], picture: str, tables: str) -> str:
         summary=summary(lives),
         agents=agents(lives),
         compiled_launches=compiled_launches(lives),
-        commands=[shlex.join(shlex.split(live.command)) for live in lives],
+        commands=[now_called(shlex.join(shlex.split(live.command))) for live in lives],
         products=sorted({live.product for live in lives}),
     )
 

@@ -199,7 +199,7 @@ def read_live(path: Path) -> Live:
     Raises:
         InputError: it cannot be read, or is none, or has a scenario of which there is nothing to see.
     """
-    live = read_struct(path, Live, SCHEMA, "no comparison with a GPU", "gpusched validate --live --json writes one")
+    live = read_struct(path, Live, SCHEMA, "no comparison with a GPU", "gpusched lab validate --live --json writes one")
     played = {episode.scenario for episode in live.episodes}
     seen = {scenario for scenario, tenants in live.tenants.items() if tenants}
     if not played or played != seen or seen != set(live.tenants):

@@ -148,7 +148,7 @@ def run_live(
 
     Args:
         scenarios: names, or files; they offer nothing but launches and rejections, on the GPU at hand.
-        schedulers: names and groups; by default all that know no more than a scheduler can.
+        schedulers: names and groups; by default a dozen that differ.
         seeds: how many, counted from 0, or which.
         path: of a result file, written after every scenario.
         gpu: specification of the GPU at hand.

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpusched_env.display.palette import BASELINE, LINES, MARKERS, Look, look
 from gpusched_env.display.table import NONE, Cell, Row, Table
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, needs
 from gpusched_env.experiments.lib.pages import drawing
 from gpusched_env.experiments.load_curve.figures import LoadCurve
 
@@ -24,7 +24,7 @@ MOST_COLUMNS = 8
 
 
 def tables(curve: LoadCurve) -> list[Table]:
-    """What leads (goodput, or cost where no tenant has an objective) with the capacity, and the tail."""
+    """What leads (goodput, or cost where no tenant has an objective) with the capacity, the cost, and the tail."""
     key, title = leading(curve)
     shown = _shown(curve.values)
     order = ordered(curve)
@@ -48,12 +48,24 @@ def tables(curve: LoadCurve) -> list[Table]:
         rows,
         note=f"{note}Means over seeds. {curve.legend}".strip(),
     )
-    tail: list[Row] = [
-        [curve.label(name), *(_number(curve.interval(name, v, "turnaround_p99_us").mean / 1e3) for v in shown)]
-        for name in order
-    ]
+    others = [("cost", "cost", 1.0, "The scenario's weighted cost.")] if key != "cost" else []
     why = "All tenants and seeds together; rejected and unfinished jobs have no turnaround and are not in it."
-    return [first, Table(f"{curve.scenario.name}: p99 of turnaround, ms", ["scheduler", *heads], tail, note=why)]
+    others.append(("turnaround_p99_us", "p99 of turnaround (99 % are shorter), ms", 1e-3, why))
+    return [
+        first,
+        *(
+            Table(
+                f"{curve.scenario.name}: {called}",
+                ["scheduler", *heads],
+                [
+                    [curve.label(name), *(_number(curve.interval(name, v, of).mean * scale) for v in shown)]
+                    for name in order
+                ],
+                note=note,
+            )
+            for of, called, scale, note in others
+        ),
+    ]
 
 
 def leading(curve: LoadCurve) -> tuple[str, str]:
@@ -125,7 +137,7 @@ class LoadPlots:
         try:
             from gpusched_env.display.still import Chart
         except ImportError as error:
-            raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
+            raise InputError(needs("a chart", "plotly")) from error
         chart, values = Chart(), self._curve.values
         for name, its_look in looks(self._curve).items():
             line = self._curve.line(name, figure, tenant)
@@ -163,28 +175,33 @@ LEGEND_IN = 1.7
 def panels(curve: LoadCurve) -> list[tuple[str, str, float]]:
     """Figures that are drawn: key, words of the axis, factor to the shown unit."""
     attained = [("slo_attainment", "within the objective, lowest tenant, %", 100.0)] if curve.objectives else []
-    return [(*leading(curve), 1.0), ("turnaround_p99_us", "p99 of turnaround, ms", 1e-3), *attained]
+    cost = [] if leading(curve)[0] == "cost" else [("cost", "cost", 1.0)]
+    return [(*leading(curve), 1.0), *cost, ("turnaround_p99_us", "p99 of turnaround, ms", 1e-3), *attained]
 
 
 def picture_svg(curve: LoadCurve) -> bytes:
-    """The panels beside each other, with one legend.
+    """The panels, two beside each other, with one legend.
 
     Raises:
         InputError: matplotlib is not installed.
     """
     found = panels(curve)
-    with drawing((PANEL_IN[0] * len(found) + LEGEND_IN, PANEL_IN[1])) as (figure, finished):
-        axes = figure.subplots(1, len(found), squeeze=False)[0]
+    beside, above = 2, -(-len(found) // 2)
+    with drawing((PANEL_IN[0] * beside + LEGEND_IN, PANEL_IN[1] * above)) as (figure, finished):
+        axes = figure.subplots(above, beside, squeeze=False).ravel()
+        for empty in axes[len(found) :]:
+            empty.set_axis_off()
+        axes = axes[: len(found)]
         for place, (key, axis, scale) in zip(axes, found, strict=True):
             for name, own in looks(curve).items():
                 _line(place, curve, name, own, key, scale)
+            if key == "slo_attainment":
+                place.axhline(100.0 * curve.share, color="#888", linewidth=0.8, linestyle=":")
             place.set_xlabel(curve.axis.field)
             place.set_ylabel(axis)
             place.set_ylim(bottom=0.0)
             place.grid(color="#ececec", linewidth=0.6)
             place.set_axisbelow(True)
-            if key == "slo_attainment":
-                place.axhline(100.0 * curve.share, color="#888", linewidth=0.8, linestyle=":")
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside right upper", frameon=False)
         return finished()

@@ -123,7 +123,7 @@ def all_episodes(rankings: Sequence[Ranking]) -> list[str]:
 
 def repeat(ranking: Ranking, file: str = "ranking.json") -> str:
     """The command that runs a ranking again, into ``file``."""
-    parts = ["gpusched", "rank", *ranking.variants, "--schedulers", ",".join(ranking.schedulers)]
+    parts = ["gpusched", "lab", "rank", *ranking.variants, "--schedulers", ",".join(ranking.schedulers)]
     parts += ["--seeds", str(len(ranking.seeds)), "--seed", str(min(ranking.seeds))]
     parts += ["--workloads", ranking.workloads, "--simulators", ",".join(ranking.devices)]
     parts += ["--gpu", ranking.gpu] if ranking.gpu else []

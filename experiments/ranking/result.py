@@ -198,12 +198,12 @@ def encode_ranking(ranking: Ranking) -> bytes:
 
 
 def read_ranking(path: Path) -> Ranking:
-    """A file that ``gpusched rank`` wrote.
+    """A file that ``gpusched lab rank`` wrote.
 
     Raises:
         InputError: it cannot be read, or is none; an episode is there twice, or of nothing that the file lists.
     """
-    ranking = read_struct(path, Ranking, SCHEMA, "not a ranking", "gpusched rank --json writes one")
+    ranking = read_struct(path, Ranking, SCHEMA, "not a ranking", "gpusched lab rank --json writes one")
     seen = set()
     for episode in ranking.episodes:
         cell = episode.cell
@@ -251,7 +251,7 @@ def check_alike(rankings: Mapping[str, Ranking], parts: Sequence[str] = PARTS) -
             if part in parts and not both:
                 raise InputError(
                     f"{where}: {cell.scheduler} on {cell.variant}, seed {cell.seed}: made by other {part} than others "
-                    "that it is compared with; gpusched rank --resume, or rank-replay --note, makes them alike"
+                    "that it is compared with; gpusched lab rank --resume or lab replay --note makes them alike"
                 )
             common[part, *place] = both
 

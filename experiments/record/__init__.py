@@ -1,4 +1,4 @@
-"""``gpusched record``: recordings of the GPU at hand, in the formats that ``validate`` and ``calibrate`` read.
+"""``gpusched lab record``: recordings of the GPU at hand, in the formats that ``validate`` and ``calibrate`` read.
 
 ``library.py`` draws what is recorded and makes figures of what blocks reported, ``sets.py`` has a function for each
 file, ``run.py`` writes them. ``gpu.py`` runs synthetic kernels (``work.cu``) through CuPy. ``networks.py`` builds

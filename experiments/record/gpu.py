@@ -17,7 +17,7 @@ import numpy as np
 
 from gpusched_env.devices.cuda.kernels import compiled, open_cupy, registers_of
 from gpusched_env.devices.cuda.launching import LINES, MAX_DYNAMIC_SHARED, Call, call
-from gpusched_env.errors import GpuError, InputError
+from gpusched_env.errors import GpuError, InputError, needs
 from gpusched_env.experiments.record.library import Blocks, Spec
 
 SOURCE: Final = "work.cu"
@@ -76,7 +76,7 @@ class CupyRecorder:
         try:
             from cuda.bindings import driver
         except ImportError:
-            raise InputError("recording needs cuda-core: install the extra, gpusched-env[gpu]") from None
+            raise InputError(needs("recording", "cuda")) from None
         self._bindings = driver
         self._faults = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         with self._told():

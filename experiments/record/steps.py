@@ -181,7 +181,7 @@ def _processes() -> int:
     """
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count < 2:
-        raise InputError("llama_1b_split_*: is one of several processes; run `gpusched record` under torchrun")
+        raise InputError("llama_1b_split_*: is one of several processes; run `gpusched lab record` under torchrun")
     torch = import_module("torch")
     if not torch.distributed.is_initialized():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

@@ -189,7 +189,7 @@ class TorchGpu:
 
         Args:
             name: of the network.
-            path: a file that ends in ``.json.gz``, for ``gpusched import-trace``.
+            path: a file that ends in ``.json.gz``, for ``gpusched import trace``.
 
         Raises:
             GpuError: it cannot be built or run.

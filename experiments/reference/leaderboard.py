@@ -17,10 +17,15 @@ from gpusched_env.display.words import counted
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.games.game import game_of
 from gpusched_env.experiments.lib.figures import tables_csv
+from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.lib.statistics import standings
 from gpusched_env.experiments.ranking.pages import headroom
 from gpusched_env.experiments.ranking.result import Ranking, check_alike, read_ranking
 from gpusched_env.experiments.results.summary import HEADS, Summary, of_record
+from gpusched_env.experiments.submission.board import boards, links, names
+from gpusched_env.experiments.submission.protocol import Track, protocol
+from gpusched_env.experiments.submission.row import read_rows
+from gpusched_env.scenarios.games import GAMES
 
 HEAD: Final = """\
 # Leaderboard
@@ -46,7 +51,15 @@ COLUMNS: Final = """\
 - *Foresight*: what a search that is told the episode costs less than the best rule or system, as far as it got
   ([headroom](headroom.md)). Where the search lost, it says 0: there it is no bound.
 """
-PAGE, TABLES = "leaderboard.md", "leaderboard.csv"
+ENTERED: Final = """\
+## Entered by the protocol
+
+One row a file in `docs/submissions`: anybody can [enter a scheduler](submitting.md). *Score* is the cost over
+that of the plain GPU on the same episodes, a geometric mean over scenarios and sets of workloads; lower is better.
+*Reads* counts the parts of what is known that decisions depend on. There are few seeds and no intervals: what differs
+by a few percent is no difference shown.
+"""
+PAGE, TABLES, SUBMITTING = "leaderboard.md", "leaderboard.csv", "submitting.md"
 
 
 def committed(docs: Path) -> dict[str, Ranking]:
@@ -71,9 +84,33 @@ def pages(docs: Path) -> dict[str, str]:
     rankings = committed(docs)
     found = of_record(rankings)
     rows = [[*_linked(row, docs), foresight(row, rankings)] for row in found]
-    parts = [HEAD, Table("", [*HEADS, "foresight"], rows).markdown(), COLUMNS]
+    parts = [HEAD, Table("", [*HEADS, "foresight"], rows).markdown(), COLUMNS, *_entered(docs)]
     tables = [({"scenario": row.scenario, "workloads": row.ranking.workloads}, _costs(row)) for row in found]
-    return {PAGE: "\n".join(parts), TABLES: tables_csv(tables)}
+    return {PAGE: "\n".join(parts), TABLES: tables_csv(tables), SUBMITTING: _submitting()}
+
+
+def _entered(docs: Path) -> list[str]:
+    """The boards of what was submitted, by track; nothing where there are no rows."""
+    rows = read_rows(docs / "submissions")
+    parts = [ENTERED] if rows else []
+    shown = {(row.track, row.name): links(path, row, docs) for path, row in rows.items()}
+    for board in boards(rows.values()):
+        files = {name: text for (track, name), text in shown.items() if track == board.track}
+        parts += [f"### {board.track}", "", board.table(files).markdown()]
+        if board.left:
+            parts.append(f"To be played again, as the simulator has changed: {names(board.left)}.\n")
+    return parts
+
+
+def _submitting() -> str:
+    """How to enter a scheduler, with the protocol as it is."""
+    rules = protocol()
+    own = [f"`{name}`" for name, track in rules.tracks.items() if track.scenarios[0] not in GAMES]
+
+    def seeds(track: Track) -> str:
+        return ", ".join(f"{of.replace('_', '-')} {number}" for of, number in track.seeds.items())
+
+    return page("submitting.md.j2", protocol=rules, seeds=seeds, own=own)
 
 
 def _costs(row: Summary) -> Table:

@@ -25,7 +25,7 @@ HEAD: Final = """\
 
 A scheduler decides when the kernels of each tenant are launched. These are shipped. Each name goes wherever a scheduler
 is named: `gpusched compare Toy --schedulers 'pass-through,mps(share=50)'`, or `compare("Toy", ["sjf"])` in Python.
-Options follow the name in parentheses. `gpusched schedulers` prints this list.
+Options follow the name in parentheses. `gpusched list schedulers` prints this list.
 
 A * marks those that are told the truth of the episode: bounds for the others. The [interface](interface.md) says what
 there is to read and to command; [extending](extending.md) how to write one of your own.

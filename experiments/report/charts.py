@@ -69,7 +69,7 @@ def same_start(short: Run, whole: Run) -> bool:
     return all(abs(started.get(launch, math.inf) - us) <= SAME_US for launch, us in rows)
 
 
-MOST = 12
+MOST = 15
 """Schedulers that charts tell apart."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import yaml
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from gpusched_env.display.palette import tenant
@@ -18,7 +19,7 @@ from gpusched_env.experiments.lib.episodes import Run
 from gpusched_env.experiments.lib.pages import page
 from gpusched_env.experiments.report.charts import ComparisonPlots, interesting_window, looks
 from gpusched_env.experiments.report.result import Result
-from gpusched_env.experiments.report.tables import PAGE, notes, tables
+from gpusched_env.experiments.report.tables import ALL_COLUMNS, PAGE, cautions, explanation, tables
 from gpusched_env.hardware.placement import sm_order
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ MAX_KERNELS = 2_000
 """Kernels a scheduler, at most, in the timeline."""
 MAX_BARS = 12_000
 """Bars a scheduler in the rows of SMs; equal neighbours share one."""
+NAMED = ("tradeoff", "utilisation")
+"""Charts whose marks are named by a legend of their own; others name their rows, or are named by the page's legend."""
 OPEN = 3
 """The cheapest schedulers, whose timelines are shown at first, beside the one that others are compared with."""
 
@@ -138,7 +141,9 @@ def report_html(comparison: Comparison, result: Result) -> str:
         comparison=comparison,
         facts=_facts(comparison),
         tables=tables(comparison, PAGE),
-        notes=notes(comparison),
+        all_columns=Markup(ALL_COLUMNS),
+        cautions=cautions(comparison),
+        explanation=explanation(comparison),
         charts={name: _on_page(name, chart) for name, chart in charts(comparison).items()},
         looks=looks(comparison),
         strokes=STROKES,
@@ -164,9 +169,9 @@ def charts(comparison: Comparison) -> dict[str, Any]:
 
 
 def _on_page(name: str, chart: Figure) -> dict[str, Any]:
-    """A chart without what the page has itself: the title, and the legend of schedulers."""
+    """A chart without what the page has itself: the title, and the legend of lines."""
     found: dict[str, Any] = json.loads(without_title(chart).to_json())
-    found["layout"]["showlegend"] = name == "utilisation"
+    found["layout"]["showlegend"] = name in NAMED
     return found
 
 
@@ -178,7 +183,7 @@ def _facts(comparison: Comparison) -> dict[str, str]:
         "Tenants": ", ".join(comparison.tenants),
         "Seeds": _seeds(comparison.seeds),
         "Horizon": f"{problem.scenario.horizon_us / 1e3:g} ms",
-        "Decision": f"{problem.scenario.decision_us:g} µs of host time",
+        "A decision takes": f"{problem.scenario.decision_us:g} µs" if problem.scenario.decision_us else "no time",
         "Date": f"{comparison.started:%Y-%m-%d %H:%M} UTC",
     }
 

@@ -16,8 +16,10 @@ from rich.text import Text
 
 from gpusched_env.display.table import NONE, Cell, Table
 from gpusched_env.display.words import FEW, counted, is_largest
+from gpusched_env.errors import InputError, did_you_mean
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.figures import (
+    ABBREVIATIONS,
     GLOBAL_FIGURES,
     TENANT_FIGURES,
     FigureSpec,
@@ -70,18 +72,27 @@ def best_mean(column: Mapping[str, Interval], figure: FigureSpec, workers: set[s
     return best(means, default=math.nan)
 
 
+_NOTEBOOK = (
+    ".gpusched td { text-align: right; } .gpusched small { display: block; white-space: nowrap; } "
+    '.gpusched th[scope="row"] { text-align: left; font-weight: normal; } '
+    ".gpusched:not(:has(.columns :checked)) .extra { display: none; }"
+)
+ALL_COLUMNS = '<label class="columns"><input type="checkbox"> all columns</label>'
+"""What shows the columns that do not lead, where a style hides them."""
 BASELINE = "(baseline)"
 """Mark behind the first scheduler."""
 
 _LEFT_OUT = ("turnaround_mean_us", "ttft_mean_us", "tpot_mean_us", "progress", "decisions")
-_NOT_PRINTED = (*_LEFT_OUT, "makespan_us")
-# What goes first where the terminal is narrow.
-_DISPENSABLE = (
-    *("jobs_unfinished", "jobs_completed", "completed", "dram_utilisation", "unfinished"),
-    *("energy_per_job_j", "utilisation", "goodput_per_s", "best_effort", "urgent_p99", "turnaround_p95_us", "energy_j"),
-    *("ttft_p50_us", "tpot_p50_us"),
+_DIFFERENCE, _VERDICT = "difference", "verdict"
+LEADING = (
+    *("cost", "goodput_per_s", "urgent_p99", "best_effort", "antt", "stp"),
+    *("turnaround_p50_us", "turnaround_p99_us", "slo_attainment", "ttft_p99_us", "tpot_p99_us", "slowdown"),
+    *("throughput_per_s", "completed"),
 )
-_DIFFERENCE = "difference"
+"""Figures that are shown unless others are asked for, of those that are defined the first."""
+COLUMNS = 6
+"""Columns of a table, unless others are asked for; that of schedulers is one."""
+ALL = ("all",)
 # Their intervals go first, those of cost and of the difference last.
 _INTERVALS = (
     *("jobs_completed", "jobs_rejected", "jobs_unfinished", "completed", "rejected", "unfinished"),
@@ -96,7 +107,12 @@ _INTERVALS = (
 class Layout:
     """Which columns, and which of them with intervals."""
 
-    dropped: frozenset[str] = frozenset(_LEFT_OUT)
+    columns: Sequence[str] = ()
+    """Keys or labels of figures; none: the leading ones alone; :data:`ALL`."""
+    fewer: int = 0
+    """So many of the leading columns are left out."""
+    on_demand: bool = False
+    """All columns are there, and those that do not lead are shown when they are asked for."""
     without_interval: frozenset[str] = frozenset()
     bounds: frozenset[str] = frozenset()
     """Figures whose intervals are shown by their ends, not by their half width."""
@@ -104,41 +120,54 @@ class Layout:
     """Letters in a line of a row's names, at most."""
 
 
-_NOTEBOOK = (
-    ".gpusched td { text-align: right; } .gpusched small { display: block; white-space: nowrap; } "
-    '.gpusched th[scope="row"] { text-align: left; font-weight: normal; }'
-)
-PAGE = Layout(bounds=frozenset(["cost", _DIFFERENCE]))
+PAGE = Layout(on_demand=True, bounds=frozenset(["cost", _DIFFERENCE]))
 
 
-def _printed(columns: int, intervals: int) -> Layout:
-    """The layout without so many of what is dispensable."""
-    letters = 28 if columns < len(_DISPENSABLE) else 20
-    dropped = frozenset([*_NOT_PRINTED, *_DISPENSABLE[:columns]])
-    return Layout(dropped, frozenset(_INTERVALS[:intervals]), letters=letters)
+def _fitting(columns: Sequence[str]) -> list[Layout]:
+    """From everything to the bare minimum: intervals go first, then leading columns, but none that was asked for."""
+    intervals = [
+        Layout(columns, without_interval=frozenset(_INTERVALS[:n]), letters=28) for n in range(len(_INTERVALS))
+    ]
+    bare = dataclasses.replace(intervals[-1], without_interval=frozenset(_INTERVALS), letters=20)
+    fewer = [] if columns else [dataclasses.replace(bare, fewer=n) for n in (1, 2)]
+    return [*intervals, bare, *fewer]
 
 
-# From everything to the bare minimum: all intervals are worth more than three columns, all columns more than other
-# intervals than the last two.
-_PRINTED = [
-    *(_printed(columns, 0) for columns in range(4)),
-    *(_printed(0, intervals) for intervals in range(1, len(_INTERVALS) - 2)),
-    *(_printed(columns, len(_INTERVALS) - 2) for columns in range(len(_DISPENSABLE) + 1)),
-    *(_printed(len(_DISPENSABLE), len(_INTERVALS) - left) for left in (1, 0)),
-]
+def asked_columns(given: str) -> tuple[str, ...]:
+    """The columns that ``all`` or a list of figures names, by key or by label.
+
+    Raises:
+        InputError: there is no such figure.
+    """
+    names = tuple(name.strip() for name in given.split(",") if name.strip())
+    figures = (*GLOBAL_FIGURES, *TENANT_FIGURES)
+    known = [*ALL, *(figure.key for figure in figures), *(figure.label for figure in figures)]
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"no column {name!r}; {did_you_mean(name, dict.fromkeys([*ALL, *(f.key for f in figures)]))}"
+            )
+    return names
 
 
-def comparison_tables(comparison: Comparison, *, coloured: bool = True) -> Group:
-    """Tables for the terminal: as much as fits its width, and what the signs mean, with colours or without.
+def comparison_tables(
+    comparison: Comparison, *, coloured: bool = True, columns: Sequence[str] = (), explain: bool = False
+) -> Group:
+    """Tables for the terminal, with colours or without, and what to know of this result.
 
     The whole GPU comes last: that is what one sees when it is printed.
+
+    Args:
+        columns: figures, by key or label, or :data:`ALL`; by default those that lead.
+        explain: also say how tables are read.
     """
     parts: list[Any] = [
-        *(_Fitted(functools.partial(_tenant, comparison, row)) for row in range(len(comparison.tenants))),
-        _Fitted(functools.partial(_whole, comparison)),
+        *(_Fitted(functools.partial(_tenant, comparison, row), columns) for row in range(len(comparison.tenants))),
+        _Fitted(functools.partial(_whole, comparison), columns),
     ]
     best = "Best of a column in bold green. " if coloured else ""
-    return Group(*parts, Text(f"\n{best}{notes(comparison)}", style="dim"))
+    below = [*cautions(comparison), *([f"{best}{explanation(comparison)}"] if explain else [])]
+    return Group(*parts, *(Text(f"\n{text}", style="dim") for text in below))
 
 
 def whole_gpu_table(comparison: Comparison) -> Any:
@@ -149,27 +178,30 @@ def whole_gpu_table(comparison: Comparison) -> Any:
 def html_tables(comparison: Comparison) -> str:
     """Tables for a notebook."""
     shown = "".join(table._repr_html_() for table in tables(comparison, PAGE))
-    below = f"<p>Best of a column is bold. {escape(notes(comparison))}</p>"
-    return f'<style>{_NOTEBOOK}</style><div class="gpusched">{shown}</div>{below}'
+    below = "".join(f"<p>{escape(text)}</p>" for text in cautions(comparison))
+    how = f"<details><summary>How to read this</summary>Best of a column is bold. {escape(explanation(comparison))}"
+    return f'<style>{_NOTEBOOK}</style><div class="gpusched">{ALL_COLUMNS}{shown}</div>{below}{how}</details>'
 
 
-def notes(comparison: Comparison) -> str:
-    """How to read the tables, and how far to trust them."""
+def cautions(comparison: Comparison) -> list[str]:
+    """What to know of this result before it is believed: nothing, where there is nothing."""
     seeds = len(comparison.seeds)
+    few = f"Fewer than {FEW_SEEDS} seeds: differences may be chance, and intervals are too narrow."
+    found = ["One seed: no intervals, and no verdict."] if seeds < 2 else [few] if seeds < FEW_SEEDS else []
+    return [*found, *comparison.remarks, *([comparison.legend] if comparison.legend else [])]
+
+
+def explanation(comparison: Comparison) -> str:
+    """How to read the tables."""
     several = len(comparison.schedulers) > 1
     text = f"{RULE.format(baseline=comparison.label(comparison.schedulers[0]))} " if several else ""
     if any(len(group) > 1 for group in comparison.groups):
         text += "Schedulers in one row came to the same in every job. "
-    text += "Rows: by cost. SM, DRAM: utilisation. "
-    text += "Percentiles: of the jobs of all seeds together; urgent p99: of each seed's. "
+    text += "Rows: by cost. Percentiles: of the jobs of all seeds together; urgent p99: of each seed's. "
     text += f"{FEW}: a p99 of fewer than 100 jobs, a p95 of fewer than 20: hardly more than the longest job. "
-    if seeds < 2:
-        text += "One seed: no intervals. "
-    else:
+    if (seeds := len(comparison.seeds)) > 1:
         text += f"Intervals: 95 %, bootstrap over {counted(seeds, 'seed')}, none where seeds do not differ. "
-    if seeds < FEW_SEEDS:
-        text += f"Fewer than {FEW_SEEDS} seeds: differences may be chance, and intervals are too narrow. "
-    return f"{text}{' '.join(comparison.remarks)} {comparison.legend}".strip()
+    return f"{text}Verdict: better or worse where the interval of the difference is below or above 0."
 
 
 def tables(comparison: Comparison, layout: Layout) -> list[Table]:
@@ -203,16 +235,28 @@ def _whole(comparison: Comparison, layout: Layout) -> Table:
     first = comparison.schedulers[0]
     if len(comparison.schedulers) < 2:
         return found
-    differences = [
-        Cell(NONE) if first in group else _relative(comparison.difference(group[0]).relative, layout)
-        for group in comparison.groups
+    found_of = {group: comparison.difference(group[0]).relative for group in comparison.groups}
+    differences: list[list[str | Cell]] = [
+        [Cell(NONE), NONE] if first in group else [_relative(own, layout), verdict(own)]
+        for group, own in found_of.items()
     ]
-    help_ = "relative difference of the mean cost, paired by seed"
+    heads = [f"vs {comparison.label(first)}", _VERDICT]
+    helps = ["relative difference of the mean cost, paired by seed", "what the 95 % interval of the difference says"]
     # Behind scheduler and cost.
-    heads = [*found.heads[:2], f"vs {comparison.label(first)}", *found.heads[2:]]
-    helps = [*found.help[:2], help_, *found.help[2:]]
-    rows = [[*row[:2], own, *row[2:]] for row, own in zip(found.rows, differences, strict=True)]
-    return dataclasses.replace(found, heads=heads, rows=rows, help=helps)
+    return dataclasses.replace(
+        found,
+        heads=[*found.heads[:2], *heads, *found.heads[2:]],
+        rows=[[*row[:2], *own, *row[2:]] for row, own in zip(found.rows, differences, strict=True)],
+        help=[*found.help[:2], *helps, *found.help[2:]],
+        extra=frozenset(column + len(heads) for column in found.extra),
+    )
+
+
+def verdict(difference: Interval) -> str:
+    """What the interval of a difference in cost says, in words."""
+    if difference.low is None or difference.high is None:
+        return NONE
+    return "better" if difference.high < 0.0 else "worse" if difference.low > 0.0 else "no difference shown"
 
 
 def _table(
@@ -228,8 +272,23 @@ def _table(
     rows = list(zip(labels, *columns, strict=True))
     helps = ["", *(figure.help for figure in figures)]
     marked = next(i for i, group in enumerate(comparison.groups) if comparison.schedulers[0] in group)
+    leading = _leading(figures, tenant)
+    words = " ".join(figure.label for figure in figures).split()
+    meant = [f"{short}: {long}" for short, long in ABBREVIATIONS.items() if short in words]
+    few = any(cell.faint for column in columns for cell in column)
+    about = [
+        *filter(None, [empty.note]),
+        *meant,
+        *([f"{FEW}: of few jobs, hardly more than the longest"] if few else []),
+    ]
     return dataclasses.replace(
-        empty, heads=heads, rows=rows, help=helps, marked=marked if len(comparison.schedulers) > 1 else None
+        empty,
+        note="; ".join(about),
+        heads=heads,
+        rows=rows,
+        help=helps,
+        marked=marked if len(comparison.schedulers) > 1 else None,
+        extra=frozenset(i for i, figure in enumerate(figures, 1) if layout.on_demand and figure not in leading),
     )
 
 
@@ -301,24 +360,41 @@ def _spread(own: Interval, layout: Layout, key: str, text: Callable[[float], str
 def _chosen(
     comparison: Comparison, figures: Sequence[FigureSpec], tenant: str | None, layout: Layout
 ) -> list[FigureSpec]:
-    """A column of dashes alone (SLO where the tenant has none) is left out, but for the cost."""
-    return [
+    """Figures of a table; a column of dashes alone (SLO where the tenant has none) is left out, but for the cost."""
+    defined = [
         figure
         for figure in figures
-        if figure.key not in layout.dropped
+        if figure.key not in _LEFT_OUT
         and (
             figure.key == "cost"
             or any(comparison.interval(name, figure.key, tenant).seeds for name in comparison.schedulers)
         )
     ]
+    if layout.on_demand or "all" in layout.columns:
+        return defined
+    if layout.columns:
+        asked = [figure for figure in figures if {figure.key, figure.label} & {"cost", *layout.columns}]
+        return asked or _leading(defined, tenant)[:1]
+    leading = _leading(defined, tenant)
+    return leading[: len(leading) - layout.fewer]
+
+
+def _leading(figures: Sequence[FigureSpec], tenant: str | None) -> list[FigureSpec]:
+    """Those that are shown unless others are asked for, the most telling first."""
+    by_key = {figure.key: figure for figure in figures}
+    # Beside schedulers, the whole GPU has the difference and the verdict.
+    room = COLUMNS - (3 if tenant is None else 1)
+    return [by_key[key] for key in LEADING if key in by_key][:room]
 
 
 class _Fitted:
     """Renders the fullest layout that fits the console without wrapping (the barest one wraps)."""
 
-    def __init__(self, build: Callable[[Layout], Table]) -> None:
-        self._build = build
+    def __init__(self, build: Callable[[Layout], Table], columns: Sequence[str] = ()) -> None:
+        self._build, self._layouts = build, _fitting(columns)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        built = map(self._build, _PRINTED)
-        yield next((table for table in built if table.width() <= options.max_width), self._build(_PRINTED[-1]))
+        built = map(self._build, self._layouts)
+        # Title and note are sentences, which may wrap.
+        fits = (table for table in built if dataclasses.replace(table, title="", note="").width() <= options.max_width)
+        yield next(fits, self._build(self._layouts[-1]))

@@ -120,12 +120,12 @@ def encode_curves(curves: Curves) -> bytes:
 
 
 def read_curves(path: Path) -> Curves:
-    """A file that ``gpusched curves`` wrote.
+    """A file that ``gpusched lab curves`` wrote.
 
     Raises:
         InputError: it cannot be read, or is none.
     """
-    return read_struct(path, Curves, SCHEMA, "no learning curves", "gpusched curves --json writes them")
+    return read_struct(path, Curves, SCHEMA, "no learning curves", "gpusched lab curves --json writes them")
 
 
 def _check_same(first: Record, other: Record) -> None:

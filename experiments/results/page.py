@@ -159,7 +159,7 @@ def page(
     check_opponents(found, list(rankings.values()))
     if not found:
         raise InputError(
-            f"{', '.join(rankings)}: no trained agent beside a hand-written scheduler; gpusched rank --schedulers "
+            f"{', '.join(rankings)}: no trained agent beside a hand-written scheduler; gpusched lab rank --schedulers "
             f"{LEARNED},... ranks one"
         )
     pictures = {file: _picture(docs, curves, file) for file in curves}
@@ -199,7 +199,7 @@ def check_policies(rankings: Mapping[str, Ranking], manifests: Sequence[Manifest
                     if ranked not in (None, manifest.sha256):
                         raise InputError(
                             f"{file}: ranks another agent for {scenario} (SHA-256 {ranked[:12]}...) than the one that "
-                            f"is shipped ({manifest.sha256[:12]}...); gpusched rank --resume renews its episodes"
+                            f"is shipped ({manifest.sha256[:12]}...); gpusched lab rank --resume renews its episodes"
                         )
 
 
@@ -253,9 +253,9 @@ def _commands(rankings: Mapping[str, Ranking], curves: Mapping[str, Curves], doc
     for file, found in curves.items():
         folders = [_folder(curve.command, found.scenario) for curve in found.curves]
         lines += [curve.command for curve in found.curves]
-        lines.append(shlex.join(["gpusched", "curves", *folders, "--json", file]))
+        lines.append(shlex.join(["gpusched", "lab", "curves", *folders, "--json", file]))
     given = [part for file in curves for part in ("--curves", file)]
-    return [*lines, shlex.join(["gpusched", "results", *rankings, *given, "--docs", str(docs)])]
+    return [*lines, shlex.join(["gpusched", "lab", "page", "results", *rankings, *given, "--docs", str(docs)])]
 
 
 def _folder(command: str, scenario: str) -> str:

@@ -2,9 +2,10 @@
 // The timeline: one canvas a scheduler, all with one time axis. Above, a row a tenant with its kernels; below, a
 // row an SM. Bars are rows of numbers: start, end (ns since the window's start), tenant, kernel name, then
 // [job, blocks, threads] in streams, or [first rank, last rank, blocks] on SMs.
-(async () => {
-  const data = JSON.parse(await unpacked("timeline-data"));
+// Whoever shows other data has the old ones replaced; data.now, in the bars' time, is a line across all rows.
+function showTimeline(data) {
   const section = document.getElementById("timeline-section");
+  for (const id of ["timeline", "legend"]) document.getElementById(id)?.replaceChildren();
   if (!data.schedulers.length) { section.querySelector(".controls").remove(); return; }
   const ROW = 18, AXIS = 20, GAP = 6, FONT = "11.5px system-ui, sans-serif";
   const offset = data.window_us[0];
@@ -115,8 +116,12 @@
       g.globalAlpha = 0.75;
       for (const [from, to] of parts(scheduler.turns, start, end, tenant)) bar(from, to);
     }
-    g.restore();
     g.globalAlpha = 1;
+    if (data.now !== undefined) {
+      g.fillStyle = "#111";
+      g.fillRect(x(data.now) - 0.75, 0, 1.5, axisTop);
+    }
+    g.restore();
     g.strokeStyle = "#bbb";
     g.beginPath(); g.moveTo(LABELS, axisTop + 0.5); g.lineTo(width, axisTop + 0.5); g.stroke();
   }
@@ -186,4 +191,5 @@
   document.getElementById("reset").addEventListener("click", () => move(0, length));
   window.addEventListener("resize", redraw);
   redraw();
-})();
+  return { move, length };
+}

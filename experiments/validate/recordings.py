@@ -2,8 +2,8 @@
 
 A folder holds any of ``pairs``, ``mixes`` and ``sequences``, with the ``kernels`` that they are of, ``model_pairs``,
 and ``processes`` (each ``.jsonl`` or ``.jsonl.gz``; see ``data/README.md`` for how such recordings are made). Networks
-are the traced ones of its folder ``traces``, which ``gpusched record`` writes, as they are or imported; of those that
-it lacks, the shipped workloads. A first line without an ``id``, ``what`` or ``spec`` is a header and skipped.
+are the traced ones of its folder ``traces``, which ``gpusched lab record`` writes, as they are or imported; of those
+that it lacks, the shipped workloads. A first line without an ``id``, ``what`` or ``spec`` is a header and skipped.
 """
 
 from __future__ import annotations

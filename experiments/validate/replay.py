@@ -196,7 +196,7 @@ def block_of(
         InputError: as :func:`profile`.
     """
     if gpu.instructions is None:
-        raise InputError(f"{gpu.name}: has no instruction costs; measure them with `gpusched calibrate`")
+        raise InputError(f"{gpu.name}: has no instruction costs; measure them with `gpusched lab calibrate`")
     costs = gpu.instructions
     fma = kernel.flop_per_block / kernel.block / FLOP_PER_FMA
     loads = kernel.dram_bytes_per_block / kernel.block / BYTES_PER_LOAD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, needs
 
 if TYPE_CHECKING:
     from pandas import DataFrame as DataFrame
@@ -20,7 +20,7 @@ def frame(columns: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> DataFrame
     try:
         from pandas import DataFrame
     except ImportError as error:
-        raise InputError("data frames need pandas: pip install 'gpusched-env[experiments]'") from error
+        raise InputError(needs("a data frame", "pandas")) from error
     return DataFrame(columns)
 
 

@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw, ImageFont
 from gpusched_env.display.palette import TENANTS, rgb, tenant
 from gpusched_env.display.scene import Floats, Scene
 from gpusched_env.display.words import counted, time_text
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, needs
 
 WIDTH: Final = 800
 LEFT: Final = 120
@@ -346,7 +346,7 @@ def _video(pictures: Sequence[NDArray[np.uint8]], path: Path, frames_per_s: floa
     try:
         from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
     except ImportError as error:
-        raise InputError(f"{path}: videos need moviepy: pip install 'gpusched-env[video]'; a .gif does not") from error
+        raise InputError(f"{path}: {needs('a video', 'moviepy')}; a .gif does not") from error
     # Most players want even sizes.
     even = [p[: p.shape[0] // 2 * 2, : p.shape[1] // 2 * 2] for p in pictures]
     ImageSequenceClip(even, fps=frames_per_s).write_videofile(str(path), logger=None)

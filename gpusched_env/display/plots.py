@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusched_env.display.palette import GREY, Floats, Look, log_ticks, look, wide
-from gpusched_env.errors import InputError
+from gpusched_env.errors import InputError, needs
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure as Figure
@@ -118,10 +118,11 @@ def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: st
     above = -(-len(panels) // beside)
     legend = {"orientation": "h", "y": -70 / (290 * above), "yanchor": "top"}
     chart = _chart(title, 90 + 290 * above, grid=(above, beside), columns=[p.title for p in panels], legend=legend)
-    for number, panel in enumerate(panels):
+    all_ends = [_ends(panel) for panel in panels]
+    # Panels beside each other have one kind of axis.
+    logarithmic = any(map(wide, all_ends)) and all(ends.min() > 0.0 for ends in all_ends if len(ends))
+    for number, (panel, ends) in enumerate(zip(panels, all_ends, strict=True)):
         place = {"row": number // beside + 1, "col": number % beside + 1}
-        known = [*filter(None, [panel.limit]), *(float(x) for s in panel.series for x in (*s.x[:1], *s.x[-1:]))]
-        ends = np.array(known)
         # Grey lines lie below the others.
         for s in panel.series:
             if s.look.faint:
@@ -130,9 +131,8 @@ def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: st
             line = {"shape": "hv", "width": 2, "color": s.look.colour, "dash": s.look.dash}
             more = {"legendgroup": s.label, "showlegend": number == 0, "visible": _visible(s.look)}
             _add_line(chart, s, line, _SHARE, **more, **place)
-        logarithmic = wide(ends)
         # No curve lies on the frame.
-        if logarithmic:
+        if logarithmic and len(ends):
             low, high = math.log10(ends.min() / 1.15), math.log10(ends.max() * 1.15)
             ticks = log_ticks(ends.min(), ends.max())
             chart.update_xaxes(type="log", tickvals=ticks, range=[low, high], **place)
@@ -143,8 +143,13 @@ def curves(title: str, panels: Sequence[Panel], axis: str, share: str, limit: st
             # Shapes and annotations read a logarithmic axis differently: positions here are powers of ten.
             at = {"x": math.log10(panel.limit) if logarithmic else panel.limit, "y": 0.04, "xanchor": "right"}
             chart.add_annotation(text=f"{limit} ", showarrow=False, **at, **place)
-    chart.update_xaxes(title=axis, row=above)
+    chart.update_xaxes(title=f"{axis} (logarithmic)" if logarithmic else axis, row=above)
     return chart.update_yaxes(range=[-0.02, 1.05], tickformat=".0%").update_yaxes(title=share, col=1)
+
+
+def _ends(panel: Panel) -> Floats:
+    """The smallest and the largest x of each curve, and the limit."""
+    return np.array([*filter(None, [panel.limit]), *(float(x) for s in panel.series for x in (*s.x[:1], *s.x[-1:]))])
 
 
 def scatter(title: str, points: dict[str, tuple[Estimate, Estimate]], x: str, y: str, looks: dict[str, Look]) -> Figure:
@@ -236,7 +241,7 @@ def _chart(
 
         from gpusched_env.display.still import Chart
     except ImportError as error:
-        raise InputError("charts need plotly: pip install 'gpusched-env[experiments]'") from error
+        raise InputError(needs("a chart", "plotly")) from error
     above, beside = grid or (max(1, len(rows)), max(1, len(columns)))
     chart = make_subplots(
         figure=Chart(),

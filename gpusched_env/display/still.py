@@ -1,7 +1,7 @@
-"""Charts that stay visible where nothing runs Plotly's scripts: a notebook that was exported, a code host.
+"""Charts as pictures: files for papers, and what stays visible where nothing runs Plotly's scripts.
 
-A notebook keeps a :class:`Chart` as Plotly's JSON and, beside it, as a PNG that Matplotlib draws of the same figure:
-its panels, lines, dots, bars, intervals, titles and legend. What shows Plotly shows that, everything else the PNG.
+Matplotlib draws a :class:`Chart` again: its panels, lines, dots, bars, intervals, titles and legend. A notebook keeps
+that as a PNG beside Plotly's JSON, for exported pages and code hosts. :meth:`Chart.save` writes it as a file.
 """
 
 from __future__ import annotations
@@ -11,15 +11,38 @@ import contextlib
 import io
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from plotly.graph_objects import Figure
 
 from gpusched_env.display.palette import LINES, MARKERS
+from gpusched_env.errors import InputError, needs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
 
 PIXELS_AN_INCH: Final = 110
-WIDTH_PX: Final = 900
-"""Width of the PNG, where the figure has none of its own; fonts are as large as Plotly's."""
+"""Of the PNG in a notebook."""
+WIDE_IN: Final = 9.0
+"""Width of the picture in a notebook; its fonts are as large as Plotly's."""
+COLUMN_IN: Final = 3.4
+"""Width of a column of a paper on two columns."""
+PAGE_IN: Final = 7.0
+"""Pictures up to the width of a page of a paper have its small fonts."""
+SMALL: Final = 0.55
+"""Height of a picture for a paper, as a share of the chart's: small fonts need less."""
+SHARP: Final = 300
+"""Pixels an inch of a PNG for a paper."""
+STYLE: Final[dict[Any, Any]] = {
+    # Letters stay letters, in fonts that publishers accept; equal charts give equal files.
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gpusched",
+    "legend.frameon": False,
+}
+DATES: Final = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+"""What says when a file was written, by kind of file, is left out."""
 SYMBOLS: Final = {**MARKERS, "line-ns-open": "|"}
 MIMETYPE: Final = "image/png"
 
@@ -27,12 +50,40 @@ MIMETYPE: Final = "image/png"
 class Chart(Figure):  # type: ignore[misc]  # Plotly has no types.
     """A Plotly figure that notebooks keep with a picture of it, if Matplotlib is installed."""
 
+    def save(self, path: str | Path, *, width_in: float = COLUMN_IN, title: bool = False) -> None:
+        """Write a picture for a paper, in place of what is there.
+
+        Args:
+            path: a file that ends in ``.pdf``, ``.svg`` or ``.png``.
+            width_in: its width in inches; by default a column's. The height is the chart's.
+            title: also draw the title, which a caption says elsewhere.
+
+        Raises:
+            InputError: another ending, no such width, Matplotlib is not installed, or the file cannot be written.
+        """
+        path = Path(path)
+        kind = path.suffix.removeprefix(".").lower()
+        if kind not in DATES:
+            raise InputError(f"{path}: a chart is saved as .pdf, .svg or .png; name a file that ends so")
+        if not 1.0 <= width_in <= 100.0:
+            raise InputError(f"width_in is {width_in!r}: give the picture's width in inches, 1 to 100")
+        try:
+            content = picture(self, kind, width_in, title=title)
+        except ImportError as error:
+            raise InputError(needs("saving a chart", "matplotlib")) from error
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+    savefig = save
+
     def _repr_mimebundle_(self, *given: Any, **options: Any) -> dict[str, Any]:
         bundle: dict[str, Any] = super()._repr_mimebundle_(*given, **options) or {}
         # Without any, it opens in a browser; HTML stays visible by itself.
         if bundle and not {MIMETYPE, "text/html"} & set(bundle):
             with contextlib.suppress(ImportError):
-                bundle[MIMETYPE] = base64.b64encode(png(self)).decode()
+                bundle[MIMETYPE] = base64.b64encode(picture(self, "png", WIDE_IN, title=True)).decode()
         return bundle
 
     def _ipython_display_(self) -> None:
@@ -46,43 +97,38 @@ class Chart(Figure):  # type: ignore[misc]  # Plotly has no types.
             super()._ipython_display_()
 
 
-def png(figure: Figure) -> bytes:
-    """The figure as Matplotlib draws it.
+def picture(figure: Figure, kind: str, width_in: float, *, title: bool) -> bytes:
+    """The figure as Matplotlib draws it: ``pdf``, ``svg`` or ``png``.
 
     Raises:
         ImportError: Matplotlib is not installed.
     """
+    from matplotlib import rc_context
+
+    written = io.BytesIO()
+    with rc_context(STYLE):
+        canvas = _canvas(figure.to_plotly_json(), width_in, title=title)
+        dpi = SHARP if width_in <= PAGE_IN else PIXELS_AN_INCH
+        canvas.savefig(written, format=kind, dpi=dpi, facecolor="white", metadata=DATES[kind])
+    return written.getvalue()
+
+
+def _canvas(plain: Mapping[str, Any], width_in: float, *, title: bool) -> Canvas:
     from matplotlib.figure import Figure as Canvas
 
-    plain = figure.to_plotly_json()
     layout = plain["layout"]
     # What waits in the legend to be chosen cannot be, here.
     traces = [trace for trace in plain["data"] if trace.get("visible", True) is True]
-    height_px, margin = layout.get("height") or 450, layout.get("margin", {})
-    canvas = Canvas(figsize=(WIDTH_PX / 100, height_px / 100), dpi=PIXELS_AN_INCH)
-    canvas.suptitle(_text(layout.get("title")), x=0.01, y=0.995, ha="left", va="top", fontsize=11)
-    # Plotly's room for labels grows by itself.
-    left, bottom = 0.14, max(0.1, (margin.get("b", 80) + 12) / height_px)
-    width, height = 0.84, 1.0 - bottom - margin.get("t", 80) / height_px - 0.02
-    panels: dict[str, Any] = {}
-    for name in sorted({trace.get("xaxis") or "x" for trace in traces} or {"x"}):
-        number = name[1:]
-        x, y = layout.get(f"xaxis{number}", {}), layout.get(f"yaxis{number}", {})
-        (x0, x1), (y0, y1) = x.get("domain", (0, 1)), y.get("domain", (0, 1))
-        place = (left + x0 * width, bottom + y0 * height, (x1 - x0) * width, (y1 - y0) * height)
-        panels[name] = canvas.add_axes(place)
-    for name, axes in panels.items():
-        own = [trace for trace in traces if (trace.get("xaxis") or "x") == name]
-        x, y = (layout.get(f"{letter}axis{name[1:]}", {}) for letter in ("x", "y"))
-        rows = {letter: _categories(letter, of, own) for letter, of in (("x", x), ("y", y))}
-        axes.margins(0.04)
-        for trace in own:
-            _draw(axes, {**trace, **{k: [rows[k].get(v, v) for v in _values(trace.get(k))] for k in rows}})
-        _axis(axes, "x", x, rows["x"])
-        _axis(axes, "y", y, rows["y"])
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="#e6e6e6", linewidth=0.7)
-        axes.set_axisbelow(True)
+    small = width_in <= PAGE_IN
+    fonts = 0.8 if small else 1.0
+    named = {trace["name"] for trace in traces if trace.get("name") and trace.get("showlegend") is not False}
+    columns = max(1, min(len(named), int(width_in / (0.075 * fonts * (max(map(len, named), default=0) + 6)))))
+    below_in = 0.2 * fonts * -(-len(named) // columns) if small and layout.get("showlegend") is not False else 0.0
+    height_in = (layout.get("height") or 450) / 100 * (SMALL if small else 1.0) + below_in
+    canvas = Canvas(figsize=(width_in, height_in), layout="constrained")
+    if title:
+        canvas.suptitle(_text(layout.get("title")), x=0.01, ha="left", fontsize=11 * fonts)
+    panels = _panels(canvas, layout, sorted({trace.get("xaxis") or "x" for trace in traces} or {"x"}))
     for shape in layout.get("shapes", ()):
         look = {"color": "#888", "linestyle": ":", "linewidth": 1}
         name = shape["xref"].removesuffix(" domain")
@@ -90,25 +136,56 @@ def png(figure: Figure) -> bytes:
             panels[name].axvline(shape["x0"], **look)
         else:
             panels[name].axhline(shape["y0"], **look)
+    for name, axes in panels.items():
+        own = [trace for trace in traces if (trace.get("xaxis") or "x") == name]
+        x, y = (layout.get(f"{letter}axis{name[1:]}", {}) for letter in ("x", "y"))
+        rows = {letter: _categories(letter, of, own) for letter, of in (("x", x), ("y", y))}
+        axes.margins(0.04)
+        for trace in own:
+            _draw(axes, {**trace, **{k: [rows[k].get(v, v) for v in _values(trace.get(k))] for k in rows}}, fonts)
+        _axis(axes, "x", x, rows["x"], fonts)
+        _axis(axes, "y", y, rows["y"], fonts)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#e6e6e6", linewidth=0.7 * fonts)
+        axes.set_axisbelow(True)
     for note in layout.get("annotations", ()):
         if note.get("xref") == note.get("yref") == "paper":
-            across, up = left + note["x"] * width, bottom + note["y"] * height + 0.01
-            canvas.text(across, up, _plain(note["text"]), ha="center", va="bottom", fontsize=9)
+            _nearest(panels, layout, note).set_title(_plain(note["text"]), fontsize=9 * fonts)
+        elif (axes := panels.get(note.get("xref"))) is not None:
+            at = 10.0 ** note["x"] if axes.get_xscale() == "log" else note["x"]
+            axes.text(at, note["y"], _plain(note["text"]), ha=note.get("xanchor", "center"), fontsize=8 * fonts)
     lines, labels = _legend(panels)
     if len(labels) > 1 and layout.get("showlegend") is not False:
-        columns = min(4, len(labels))
-        below = (layout.get("legend", {}).get("y") or 0.0) < 0.0
-        style: dict[str, Any] = {"ncols": columns, "fontsize": 8, "frameon": False}
-        if below:
-            canvas.legend(lines, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), **style)
-        else:
-            canvas.legend(lines, labels, loc="upper right", **style)
-    written = io.BytesIO()
-    canvas.savefig(written, format="png", bbox_inches="tight", facecolor="white")
-    return written.getvalue()
+        canvas.legend(lines, labels, loc="outside lower center", ncols=columns, fontsize=8 * fonts)
+    return canvas
 
 
-def _draw(axes: Any, trace: Mapping[str, Any]) -> None:
+def _panels(canvas: Canvas, layout: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Axes by the name of their x axis, in the grid that the figure's domains make."""
+    places = {name: _corner(layout, name) for name in names}
+    columns = sorted({x for x, _ in places.values()})
+    rows = sorted({y for _, y in places.values()}, reverse=True)
+    grid = canvas.add_gridspec(len(rows), len(columns))
+    return {name: canvas.add_subplot(grid[rows.index(y), columns.index(x)]) for name, (x, y) in places.items()}
+
+
+def _corner(layout: Mapping[str, Any], name: str) -> tuple[float, float]:
+    """Where the panel of an x axis begins, as shares of the figure."""
+    x, y = (layout.get(f"{letter}axis{name[1:]}", {}).get("domain", (0, 1)) for letter in ("x", "y"))
+    return float(x[0]), float(y[0])
+
+
+def _nearest(panels: Mapping[str, Any], layout: Mapping[str, Any], note: Mapping[str, Any]) -> Any:
+    """The panel that a title stands above."""
+
+    def off(name: str) -> float:
+        x, y = (layout.get(f"{letter}axis{name[1:]}", {}).get("domain", (0, 1)) for letter in ("x", "y"))
+        return float(abs((x[0] + x[1]) / 2 - note["x"]) + abs(y[1] - note["y"]))
+
+    return panels[min(panels, key=off)]
+
+
+def _draw(axes: Any, trace: Mapping[str, Any], scale: float) -> None:
     shown = _plain(trace["name"]) if trace.get("name") and trace.get("showlegend") is not False else None
     x, y = _values(trace.get("x")), _values(trace.get("y"))
     opacity, marker, line = trace.get("opacity", 1.0), trace.get("marker", {}), trace.get("line", {})
@@ -127,17 +204,17 @@ def _draw(axes: Any, trace: Mapping[str, Any]) -> None:
         if arms.get("array") is not None:
             sides = [_values(arms.get("arrayminus", arms["array"])), _values(arms["array"])]
             colour = arms.get("color") or marker.get("color")
-            axes.errorbar(x, y, fmt="none", ecolor=colour, elinewidth=1.5, **{f"{letter}err": sides})
+            axes.errorbar(x, y, fmt="none", ecolor=colour, elinewidth=1.5 * scale, **{f"{letter}err": sides})
     symbol = SYMBOLS.get(marker.get("symbol", "circle"), "o") if "markers" in mode else None
     axes.plot(
         x,
         y,
         color=(line if "lines" in mode else marker).get("color"),
         linestyle=LINES[line.get("dash") or "solid"] if "lines" in mode else "none",
-        linewidth=line.get("width", 2) * 0.8,
+        linewidth=line.get("width", 2) * 0.8 * scale,
         drawstyle="steps-post" if line.get("shape") == "hv" else "default",
         marker=symbol,
-        markersize=0.7 * (marker.get("size") or 7),
+        markersize=0.7 * (marker.get("size") or 7) * scale,
         alpha=marker.get("opacity", opacity) if symbol else opacity,
         label=shown,
     )
@@ -151,11 +228,11 @@ def _categories(letter: str, of: Mapping[str, Any], traces: Sequence[Mapping[str
     return {word: place for place, word in enumerate(dict.fromkeys([*(of.get("categoryarray") or ()), *words]))}
 
 
-def _axis(axes: Any, letter: str, of: Mapping[str, Any], rows: Mapping[Any, int]) -> None:
+def _axis(axes: Any, letter: str, of: Mapping[str, Any], rows: Mapping[Any, int], scale: float) -> None:
     axis = getattr(axes, f"{letter}axis")
     axes.set(**{f"{letter}label": _text(of.get("title"))})
-    axis.label.set_size(9)
-    axis.set_tick_params(labelsize=8)
+    axis.label.set_size(9 * scale)
+    axis.set_tick_params(labelsize=8 * scale)
     if of.get("type") == "log":
         axes.set(**{f"{letter}scale": "log"})
     if of.get("tickvals") is not None:

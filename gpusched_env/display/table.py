@@ -51,6 +51,8 @@ class Table:
     """What heads mean, for those who hover over them in HTML."""
     marked: int | None = None
     """The row that stands out in HTML."""
+    extra: frozenset[int] = frozenset()
+    """Columns that HTML may hide until they are asked for: they are of the class ``extra``."""
 
     def numeric(self, column: int) -> bool:
         """Whether a column holds nothing but numbers."""
@@ -75,7 +77,7 @@ class Table:
 
     def html(self) -> str:
         """The rows, without title and note."""
-        sides = ["" if self.numeric(column) else ' class="text"' for column in range(len(self.heads))]
+        sides = [self._classes(column) for column in range(len(self.heads))]
         helps = [*self.help, *[""] * (len(self.heads) - len(self.help))]
         titles = [f' title="{escape(text)}"' if text else "" for text in helps]
         heads = zip(self.heads, sides, titles, strict=True)
@@ -87,6 +89,10 @@ class Table:
             for number, row in enumerate(self.rows)
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _classes(self, column: int) -> str:
+        of = [*([] if self.numeric(column) else ["text"]), *(["extra"] if column in self.extra else [])]
+        return f' class="{" ".join(of)}"' if of else ""
 
     def _repr_html_(self) -> str:
         title = f"<h4>{escape(self.title)}</h4>" if self.title else ""

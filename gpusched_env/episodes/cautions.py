@@ -217,7 +217,7 @@ def _advice(asked: Sequence[TenantDemand]) -> str:
     if slow:
         names = ", ".join(f"{demand.tenant} ({demand.device:.0%} of a job alone)" for demand in slow)
         advice.append(
-            "give a faster host (iteration_us; import-trace --iteration-us if a profiler slowed it) to whose host "
+            "give a faster host (iteration_us; import trace --iteration-us if a profiler slowed it) to whose host "
             f"keeps the GPU waiting: {names}"
         )
     advice = advice or ["add tenants"]

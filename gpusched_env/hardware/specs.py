@@ -154,7 +154,7 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What the instructions of the synthetic measurement kernels cost, in microseconds.
 
     A thread of such a kernel runs fused multiply-adds (FMA) and 16-byte streaming loads whose address
-    takes a 64-bit modulo. Fitted by ``gpusched calibrate``.
+    takes a 64-bit modulo. Fitted by ``gpusched lab calibrate``.
     """
 
     fma_issue_us: Duration

@@ -3,7 +3,7 @@
 Two jobs run at 0.3 to 1 of their speed alone, depending on both. The logarithm of a speed is taken to be linear in what
 the one asks, in what the other asks, and in products of any two of these
 (:class:`~gpusched_env.scenarios.profiles.JobDemand`).
-The weights were fitted to simulated pairs of networks (``gpusched interference``; ``docs/interference.md`` has the
+The weights were fitted to simulated pairs of networks (``gpusched lab interference``; ``docs/interference.md`` has the
 errors, on networks that were not in the fit and on recorded ones).
 
 Among more than two jobs, each is slowed by all that go before it as if each of those were its only company. One that is

@@ -141,10 +141,10 @@ A whole file, with what each part is for (every field is in the tables below):
 # mine.yaml. Times are in microseconds. 2e5 is a number here, unlike in YAML 1.1.
 name: MyServing # names results, and the environment gpusched/MyServing-v0
 summary: A chat service beside nightly fine-tuning # optional: for listings and reports
-gpu: a100-sxm # a name (gpusched gpus), or the path of a specification: my-gpu.yaml
+gpu: a100-sxm # a name (gpusched list gpus), or the path of a specification: my-gpu.yaml
 tenants:
   - name: chat
-    workload: bert_infer_b1_s128 # a name (gpusched workloads), or a path: traces/chat.workload.json.gz
+    workload: bert_infer_b1_s128 # a name (gpusched list workloads), or a path: traces/chat.workload.json.gz
     arrivals: {kind: poisson, rate_per_s: 150} # whether or not the last request is answered
     jobs: 40 # it stops after so many
     priority: 0 # the most urgent

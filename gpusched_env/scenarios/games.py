@@ -22,7 +22,7 @@ class Rooms:
     game: str
     """The game's :class:`gpusched_env.experiments.games.game.Game`."""
     command: str = ""
-    """A function that adds a command of its own to ``gpusched``."""
+    """A function that adds commands of its own to ``gpusched lab`` and ``gpusched lab page``."""
     film: str = ""
     """A function that writes the documentation's film of it to a path."""
     benchmarks: str = ""

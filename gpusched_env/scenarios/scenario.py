@@ -81,7 +81,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Name of results and, if registered, of the environment."""
     summary: str = ""
     gpu: str
-    """Name of a GPU (``gpusched gpus``), or path of a specification of one's own (``.yaml``)."""
+    """Name of a GPU (``gpusched list gpus``), or path of a specification of one's own (``.yaml``)."""
     tenants: Annotated[tuple[Tenant, ...], Meta(min_length=1)]
     """Tenants that share the GPU."""
     horizon_us: Duration

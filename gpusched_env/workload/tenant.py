@@ -166,7 +166,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     name: Label
     workload: str
-    """Name of a shipped workload (``gpusched workloads``), path of a workload file (``.json`` or ``.json.gz``), or
+    """Name of a shipped workload (``gpusched list workloads``), path of a workload file (``.json`` or ``.json.gz``), or
     ``irregular(family=physics,seed=3)`` or ``chain(seed=3)`` for a generated one, or
     ``mlp(model=gpt3_v100,tokens=1024)`` or ``parboil(benchmark=histo)`` for measured kernels."""
     arrivals: ArrivalProcess

@@ -63,11 +63,11 @@ def test_damaged_traces(gpusched: CommandLine, tmp_path: Path) -> None:
         dice = random.Random(seed)
         content = garbled(whole, dice) if seed % 2 else json.dumps(damaged(json.loads(whole), dice)).encode()
         path.write_bytes(content)
-        refused += gpusched.refuses("import-trace", "net.json", "--out", "out.workload.json.gz")
+        refused += gpusched.refuses("import", "trace", "net.json", "--out", "out.workload.json.gz")
         (tmp_path / "out.workload.json.gz").unlink(missing_ok=True)
     assert refused > 10
-    assert gpusched.refuses("import-trace", "no such.json")
-    assert gpusched.refuses("import-trace", "net.json", "--iteration-us", "-5")
+    assert gpusched.refuses("import", "trace", "no such.json")
+    assert gpusched.refuses("import", "trace", "net.json", "--iteration-us", "-5")
 
 
 def test_damaged_reports(gpusched: CommandLine, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_damaged_reports(gpusched: CommandLine, tmp_path: Path) -> None:
     whole = path.read_bytes()
     for seed in range(2000, 2010):
         path.write_bytes(garbled(whole, random.Random(seed)))
-        gpusched.refuses("import-trace", path.name, "--out", "out.workload.json.gz")
+        gpusched.refuses("import", "trace", path.name, "--out", "out.workload.json.gz")
         (tmp_path / "out.workload.json.gz").unlink(missing_ok=True)
 
 

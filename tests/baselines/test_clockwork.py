@@ -10,13 +10,13 @@ import pytest
 
 from gpusched_env.baselines.clockwork import Clockwork
 from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.experiments.lib.hiding import Disturbed
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scheduling.commands import Command, Reject
 from gpusched_env.scheduling.contract import Scheduler
 from gpusched_env.scheduling.reads import PARTS
 from tests.baselines.instances import episode, launches, spans, started
 from tests.devices.problems import K, problem
-from tests.scheduling.disturbed import Disturbed
 
 OFFERED = ["launch", "reject"]
 

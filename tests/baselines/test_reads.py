@@ -5,26 +5,20 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gpusched_env.agents.learned import LearnedScheduler
 from gpusched_env.baselines.registry import make_scheduler, means, scheduler_names
-from gpusched_env.devices import make_device
 from gpusched_env.envs.features import TABLES
-from gpusched_env.episodes.session import run_episode
-from gpusched_env.errors import GpuschedError, InputError
+from gpusched_env.errors import InputError
+from gpusched_env.experiments.lib import hiding
 from gpusched_env.scenarios.building import build_problem
-from gpusched_env.scenarios.knowledge import Knowledge
 from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.scenario import load_scenario
-from gpusched_env.scheduling.commands import Command
-from gpusched_env.scheduling.contract import Scheduler, is_clairvoyant
+from gpusched_env.scheduling.contract import is_clairvoyant
 from gpusched_env.scheduling.reads import PARTS, TRUTH, reads_of
-from gpusched_env.scheduling.view import View
 from tests.baselines.instances import quick
 from tests.refusals import refused
-from tests.scheduling.disturbed import Disturbed
 
 OPTIONS = [
     "mps(urgent_share=50,client_priority=true)",
@@ -52,25 +46,6 @@ OPTIONS = [
 """Choices that read something else than the default, or that do so in another way."""
 
 
-class Noting:
-    """A scheduler whose decisions are noted."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self.decisions: list[tuple[float, Command]] = []
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._scheduler, name)
-
-    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
-        self._scheduler.reset(knowledge, rng)
-
-    def decide(self, view: View) -> Command:
-        time_us = view.time_us
-        self.decisions.append((time_us, self._scheduler.decide(view)))
-        return self.decisions[-1][1]
-
-
 @functools.cache
 def built(windowed: bool) -> Problem:
     """Eight tenants of three classes, with weights and objectives, or of a graph."""
@@ -80,17 +55,11 @@ def built(windowed: bool) -> Problem:
 
 
 @functools.cache
-def decisions(spec: str, hidden: tuple[str, ...] = ()) -> list[tuple[float, Command]] | None:
+def decisions(spec: str, hidden: tuple[str, ...] = ()) -> hiding.Decisions | None:
     """Of an episode in which parts are hidden; ``None``: it came to an illegal command."""
-    scheduler = Noting(Disturbed(make_scheduler(spec), hidden))
-    problem = built(spec.partition("(")[0] in scheduler_names(windowed=True))
-    try:
-        run_episode(scheduler, problem, make_device("compiled"), 0)
-    except (GpuschedError, LookupError, ValueError):
-        if not hidden:
-            raise
-        return None
-    return scheduler.decisions
+    return hiding.decisions(
+        make_scheduler(spec), built(spec.partition("(")[0] in scheduler_names(windowed=True)), hidden
+    )
 
 
 @pytest.mark.parametrize("name", scheduler_names())

@@ -22,5 +22,5 @@ def test_what_is_worse_is_said() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("group", counts.GROUPS)
 def test_no_count_is_a_tenth_worse(group: str) -> None:
-    """After a change that is worth it: ``gpusched bench --counts --write``."""
+    """After a change that is worth it: ``gpusched lab bench --counts --write``."""
     assert counts.worse(counts.GROUPS[group](), counts.known()) == []

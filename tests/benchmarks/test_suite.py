@@ -1,4 +1,4 @@
-"""``gpusched bench``: every measurement runs, figures are what the timings say, targets are judged."""
+"""``gpusched lab bench``: every measurement runs, figures are what the timings say, targets are judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gpusched bench --threads``: the loop is the same with any number of threads, and figures are medians of rounds."""
+"""``gpusched lab bench --threads``: the loop is the same with any number of threads, figures are medians of rounds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_figures_are_medians_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    """The exit status of ``gpusched bench``."""
+    """The exit status of ``gpusched lab bench``."""
     monkeypatch.setattr(sys, "argv", ["gpusched", "bench", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,8 @@ from PIL import Image
 
 from gpusched_env.display.palette import look
 from gpusched_env.display.plots import Bars, Estimate, Panel, Series, areas, curves, dots, scatter, timeline
+from gpusched_env.errors import InputError
+from tests.refusals import refused
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -22,9 +26,9 @@ SHARES = np.array([0.2, 0.6, 1.0])
 
 
 def drawn(chart: Figure) -> NDArray[np.int64]:
-    from gpusched_env.display.still import png
+    from gpusched_env.display.still import WIDE_IN, picture
 
-    return np.asarray(Image.open(io.BytesIO(png(chart))).convert("RGB"), np.int64)
+    return np.asarray(Image.open(io.BytesIO(picture(chart, "png", WIDE_IN, title=True))).convert("RGB"), np.int64)
 
 
 def middle(image: NDArray[np.int64], colour: str) -> tuple[float, float]:
@@ -68,3 +72,41 @@ def test_bars_stand_in_the_rows_of_the_figure_and_at_their_times() -> None:
     upper, lower = (middle(image, trace.marker.color) for trace in chart.data)
     assert upper[0] < lower[0]
     assert upper[1] > lower[1]
+
+
+@pytest.mark.parametrize("kind", CHARTS)
+def test_charts_are_saved_as_wide_as_a_column(kind: str, tmp_path: Path) -> None:
+    from gpusched_env.display.still import COLUMN_IN
+
+    for ending in ("pdf", "svg", "png"):
+        CHARTS[kind].save(tmp_path / f"x.{ending}")
+    with Image.open(tmp_path / "x.png") as picture:
+        assert picture.width == round(COLUMN_IN * 300)
+    pdf, svg = (tmp_path / "x.pdf").read_bytes(), (tmp_path / "x.svg").read_text()
+    assert pdf.startswith(b"%PDF-")
+    assert b"/Type3" not in pdf, "publishers refuse such fonts"
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ", pdf)
+    assert box is not None
+    assert float(box[1]) == pytest.approx(72 * COLUMN_IN)
+    # Text stays text, and what axes mean stands there.
+    assert CHARTS[kind].layout.xaxis.title.text in svg
+    CHARTS[kind].savefig(tmp_path / "again.pdf", width_in=COLUMN_IN)
+    assert (tmp_path / "again.pdf").read_bytes() == pdf
+
+
+@pytest.mark.parametrize(
+    ("name", "width_in", "named"), [("x.gif", 3.4, ".pdf"), ("x.pdf", 0.0, "inches"), ("no/x.pdf", 3.4, "no/x.pdf")]
+)
+def test_what_cannot_be_saved_is_said(
+    name: str, width_in: float, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with refused(InputError, named):
+        CHARTS["dots"].save(name, width_in=width_in)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_panels_beside_each_other_have_one_kind_of_axis() -> None:
+    narrow = Panel("narrow", [Series("a", look(0), np.array([1.0, 2.0]), np.array([0.5, 1.0]))])
+    chart = curves("t", [narrow, Panel("wide", [Series("a", look(0), RISING, SHARES)])], "ms", "share")
+    assert chart.layout.xaxis.type == chart.layout.xaxis2.type == "log"

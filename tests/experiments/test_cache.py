@@ -1,4 +1,4 @@
-"""``gpusched cache``: what was compiled, and whether it is still of its source."""
+"""``gpusched lab cache``: what was compiled, and whether it is still of its source."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def test_what_was_compiled_is_listed_and_cleared(
     assert (kept.folder, kept.unit, kept.stale) == ("scheduling", "reward.weighted_sum", False)
     assert kept.size == kept.file.stat().st_size
     kept.file.rename(kept.file.with_name(kept.file.name.replace("-", "-0", 1)))
-    assert gpusched("cache") == 0
+    assert gpusched("lab", "cache") == 0
     shown = capsys.readouterr().out
     assert "weighted_sum" in shown
     assert "stale" in shown
-    assert gpusched("cache", "--clear") == 0
+    assert gpusched("lab", "cache", "--clear") == 0
     assert "Removed 1 units" in capsys.readouterr().out
     assert not list(folder.rglob("*.nbc"))
 
 
 def test_building_and_clearing_at_once_is_refused(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gpusched("cache", "--build", "--clear") == 2
+    assert gpusched("lab", "cache", "--build", "--clear") == 2
     assert "one at a time" in capsys.readouterr().err

@@ -272,7 +272,7 @@ def test_the_command_writes_everything_or_nothing(tmp_path: Path, monkeypatch: p
 
     targets = [tmp_path / name for name in ("c.yaml", "c.json", "c.md")]
     options = [str(part) for pair in zip(("--out", "--json", "--docs"), targets, strict=True) for part in pair]
-    command = ["calibrate", str(tmp_path / "nowhere"), "--gpu", "h100-sxm", "--overwrite", *options]
+    command = ["lab", "calibrate", str(tmp_path / "nowhere"), "--gpu", "h100-sxm", "--overwrite", *options]
     assert isinstance(CliRunner().invoke(app, command).exception, InputError)
     assert not any(path.exists() for path in targets)
     for after, code in ((0.01, 0), (0.06, 1)):

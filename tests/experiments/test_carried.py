@@ -106,10 +106,10 @@ def test_the_command_writes_a_page_and_says_whether_errors_are_within_limits(
     for folder, workload in (("a", recorded("h100-sxm", 10.0, 4.0)), ("b", recorded("h200-sxm", 20.0, 4.0))):
         Path(folder).mkdir()
         Path(folder, "net.workload.json").write_bytes(encode_workload(workload))
-    done = CliRunner().invoke(app, ["carry-over", "a", "b", "--docs", "page.md"])
+    done = CliRunner().invoke(app, ["lab", "carry-over", "a", "b", "--docs", "page.md"])
     assert (done.exit_code, "h100-sxm to h200-sxm" in done.output) == (1, True)
     assert "| net | h100-sxm to h200-sxm | 2 of 2 |" in Path("page.md").read_text()
-    refused = CliRunner().invoke(app, ["carry-over", "a", "c"]).exception
+    refused = CliRunner().invoke(app, ["lab", "carry-over", "a", "c"]).exception
     assert isinstance(refused, InputError)
     assert str(refused) == "a and c have no recording (*.workload.json*) of the same name"
 

@@ -63,11 +63,11 @@ def test_results_are_never_replaced_unasked(
     (tmp_path / "kept.json").write_text("good")
     for command in (
         ("compare", "Toy", "--json", "kept.json"),
-        ("rank", "Toy", "--json", "kept.json"),
+        ("lab", "rank", "Toy", "--json", "kept.json"),
         ("tune", "Toy", "--json", "kept.json"),
-        ("validate", "--live", "Toy", "--json", "kept.json"),
+        ("lab", "validate", "--live", "Toy", "--json", "kept.json"),
         ("reproduce", "recordings", "--json", "kept.json"),
-        ("bench", "--json", "kept.json"),
+        ("lab", "bench", "--json", "kept.json"),
     ):
         assert gpusched(*command) == 2, command
         error = capsys.readouterr().err
@@ -166,7 +166,7 @@ def test_an_interrupt_keeps_and_marks_what_is_finished(fake: Callable[[str], str
 def test_listings_have_a_line_each(
     gpusched: Run, capsys: pytest.CaptureFixture[str], command: str, expected: str
 ) -> None:
-    assert gpusched(command) == 0
+    assert gpusched("list", command) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith(expected) and len(line) > len(expected) + 10 for line in lines)
     games = itertools.accumulate(line.startswith("Of ") for line in lines)
@@ -174,7 +174,7 @@ def test_listings_have_a_line_each(
 
 
 def test_schedulers_are_listed_with_their_options(gpusched: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gpusched("schedulers") == 0
+    assert gpusched("list", "schedulers") == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert lines["mps"].endswith("client_priority=False) [reads: priorities; may: partition]")
     assert "(epsilon_us=3.0, queues=10, " in lines["fikit"]
@@ -220,20 +220,20 @@ def test_import_trace_writes_a_workload_and_says_what_it_holds(
         {"ph": "X", "cat": "kernel", "name": "saxpy", "ts": 20.0, "dur": 30.0, "args": args},
     ]
     (tmp_path / "net.pt.trace.json").write_text(json.dumps({"traceEvents": events}))
-    assert gpusched("import-trace", "net.pt.trace.json", "--gpu", "h100-sxm", "--name", "mine") == 0
+    assert gpusched("import", "trace", "net.pt.trace.json", "--gpu", "h100-sxm", "--name", "mine") == 0
     printed = capsys.readouterr().out
     assert "1 an iteration, 1 distinct" in printed
     assert "mine.workload.json.gz" in printed
     workload = read_workload(tmp_path / "mine.workload.json.gz")
     assert (workload.name, workload.kernels[0].name, workload.kernels[0].duration_us) == ("mine", "saxpy", 30.0)
-    assert gpusched("import-trace", "net.pt.trace.json", "--gpu", "h100-sxm", "--out", "plain.json") == 0
+    assert gpusched("import", "trace", "net.pt.trace.json", "--gpu", "h100-sxm", "--out", "plain.json") == 0
     assert read_workload(tmp_path / "plain.json").kernels == workload.kernels
 
 
 def test_import_trace_joins_an_execution_trace(gpusched: Run, tmp_path: Path) -> None:
     trace = write(tmp_path / "net.json", [operator(1, "aten::neg"), *launched(1, 1)])
     operators(tmp_path, node(1, "aten::neg", [tensor(5, [4])], [tensor(6, [4])]))
-    assert gpusched("import-trace", trace.name, "--execution-trace", "operators.json", "--out", "mine.json") == 0
+    assert gpusched("import", "trace", trace.name, "--execution-trace", "operators.json", "--out", "mine.json") == 0
     (op,) = (op for op in read_workload(tmp_path / "mine.json").variants[0].ops if op.kind is OpKind.KERNEL)
     assert (op.reads, op.writes) == ((Segment(5, 0, 16),), (Segment(6, 0, 16),))
 
@@ -242,8 +242,8 @@ def test_a_trace_that_cannot_be_imported_leaves_no_file(
     gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "half.json").write_text('{"traceEvents": [')
-    assert gpusched("import-trace", "half.json") == 2
+    assert gpusched("import", "trace", "half.json") == 2
     assert "half.json" in capsys.readouterr().err
-    assert gpusched("import-trace", "half.json", "--out", "x.txt") == 2
+    assert gpusched("import", "trace", "half.json", "--out", "x.txt") == 2
     assert "must end in .json" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["half.json"]

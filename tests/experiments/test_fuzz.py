@@ -197,9 +197,9 @@ def test_an_interrupt_keeps_what_was_done(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
-    """``gpusched fuzz`` in an empty folder, in this process."""
+    """``gpusched lab fuzz`` in an empty folder, in this process."""
     monkeypatch.chdir(tmp_path)
-    return lambda *arguments: CliRunner().invoke(app, ["fuzz", "--workers", "1", *arguments])
+    return lambda *arguments: CliRunner().invoke(app, ["lab", "fuzz", "--workers", "1", *arguments])
 
 
 def test_the_command_reports_and_stores_counterexamples(run: Callable[..., Result], tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_the_command_reports_and_stores_counterexamples(run: Callable[..., Resul
     assert "2 episodes, 2 with a difference" in result.output
     assert "random moves" in result.output
     (file,) = (tmp_path / "found").iterdir()
-    assert f"gpusched fuzz --replay found/{file.name}" in result.output
+    assert f"gpusched lab fuzz --replay found/{file.name}" in result.output
     assert read_counterexample(file, KernelCounterexample).difference.kind == "costs"
     again = run("--replay", str(file), "--trust")
     assert (again.exit_code, "costs.energy_j" in again.output) == (1, True)

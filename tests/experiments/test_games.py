@@ -176,7 +176,7 @@ def test_a_third_game_has_baselines(fleet: None, tmp_path: Path) -> None:
 
 
 def test_a_third_game_is_listed(fleet: None) -> None:
-    listed = CliRunner().invoke(app, ["schedulers"]).output.partition("Of fleets (Fleet):\n")[2]
+    listed = CliRunner().invoke(app, ["list", "schedulers"]).output.partition("Of fleets (Fleet):\n")[2]
     said = "constant  Always costs the same. (cost=3.0)\noracle*   Knows it all. (cost=3.0)\n"
     assert listed.partition("Of clusters")[0] == said
     assert [group.title for group, _ in page.entries()][-2:] == ["Fleets", "Clusters"]

@@ -60,7 +60,7 @@ def test_the_page_has_a_row_a_scenario_the_largest_headroom_first() -> None:
     )
     assert lines[2] == f"| Two | a | 10 | {TOLD} | +10.0% [+10.0%, +10.0%] (no bound) | – | – | 6 seeds |"
     assert f"  - Two: {TOLD} +10.0% [+10.0%, +10.0%]." in text
-    assert f"gpusched rank Two --schedulers 'a,b,{TOLD}' --seeds 6" in text
+    assert f"gpusched lab rank Two --schedulers 'a,b,{TOLD}' --seeds 6" in text
     assert ">One<" in figure
     assert ">Two<" not in figure, "a bar would say that there is no headroom"
 

@@ -86,6 +86,6 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_bytes(msgspec.json.encode({"schema": "gpusched-ranking/1", "pairs": [], "triples": []}))
     page = tmp_path / "page.md"
-    done = CliRunner().invoke(app, ["interference", "--from", str(other), "--docs", str(page)])
+    done = CliRunner().invoke(app, ["lab", "interference", "--from", str(other), "--docs", str(page)])
     assert done.exit_code != 0
     assert not page.exists()

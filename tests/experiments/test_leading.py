@@ -14,7 +14,7 @@ from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.comparison import Comparison
 from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.report.charts import MOST, looks
-from gpusched_env.experiments.report.tables import PAGE, did_the_work, notes, tables
+from gpusched_env.experiments.report.tables import PAGE, did_the_work, explanation, tables
 from tests.experiments.changed import changed, with_copies
 
 
@@ -30,9 +30,10 @@ def names(table: Table) -> list[str]:
 
 def test_cost_and_its_difference_come_first_and_rows_by_cost(comparison: Comparison) -> None:
     whole, *tenants = tables(comparison, PAGE)
-    assert list(whole.heads[:3]) == ["scheduler", "cost", "vs patient"]
+    assert list(whole.heads[:4]) == ["scheduler", "cost", "vs patient", "verdict"]
     assert [names(table) for table in (whole, *tenants)] == [["eager", "patient (baseline)"]] * 3
     assert [cell.text for cell in column(whole, "vs patient")] == ["-26.7 %", "–"]
+    assert [cell.text for cell in column(whole, "verdict")] == ["better", "–"]
     assert whole.marked == 1
     assert repr(comparison) == "<Comparison of 2 schedulers on Toy, 3 seeds, lowest cost eager 0.88 [0.72, 1.04]>"
 
@@ -76,7 +77,7 @@ def test_who_served_nobody_is_best_at_nothing_that_idling_improves(comparison: C
         assert not any(cell.best for cell in column(table, "p99"))
     # Its cost says what not serving cost.
     assert [cell.best for cell in column(whole, "cost")] == [True, False]
-    assert "at least 95 % of each tenant's jobs that patient completed" in notes(lazy)
+    assert "at least 95 % of each tenant's jobs that patient completed" in explanation(lazy)
 
 
 @pytest.mark.parametrize(("completed", "works"), [(0, False), (3, False), (4, True), (9, True)])
@@ -118,7 +119,7 @@ def test_schedulers_that_came_to_the_same_share_a_row(comparison: Comparison) ->
     assert found.groups == [("other",), ("eager", "twin"), ("patient",)]
     for table in tables(found, PAGE):
         assert names(table) == ["other", "eager, twin", "patient (baseline)"]
-    assert "Schedulers in one row came to the same" in notes(found)
+    assert "Schedulers in one row came to the same" in explanation(found)
     same = found.to_frame().groupby("scheduler").same_as.first().to_dict()
     assert same == {"other": "other", "eager": "eager", "twin": "eager", "patient": "patient"}
     assert [trace.name for trace in found.plot.cdf().data if trace.showlegend] == ["other", "eager, twin", "patient"]
@@ -146,7 +147,7 @@ def test_percentiles_of_few_jobs_are_grey_and_never_best(comparison: Comparison)
         assert [cell.faint for cell in cells] == [few, few]
         assert [cell.text.startswith("~") for cell in cells] == [few, few]
     assert not any(cell.best for cell in column(batch, "p99"))
-    assert "~: a p99 of fewer than 100 jobs" in notes(comparison)
+    assert "~: a p99 of fewer than 100 jobs" in explanation(comparison)
     assert '<span class="faint"' in batch.html()
     assert batch.numeric(list(batch.heads).index("p99")), "still to the right"
     many = changed(changed(comparison, "eager", of_tenants={"completed": 40}), "patient", of_tenants={"completed": 40})

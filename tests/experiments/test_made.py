@@ -173,7 +173,7 @@ def test_mixed_files_are_refused_by_pages_and_bridged_by_notes() -> None:
     message = r"ranking.json: sjf on Toy, seed 1: made by other physics than others that it is compared with"
     with pytest.raises(InputError, match=message):
         read_rankings([FILE])
-    done = CliRunner().invoke(app, ["rank-page", "ranking.json", "--docs", "page.md"])
+    done = CliRunner().invoke(app, ["lab", "page", "rankings", "ranking.json", "--docs", "page.md"])
     assert isinstance(done.exception, InputError)
     assert not Path("page.md").exists()
     ranking = read_ranking(FILE)
@@ -183,7 +183,7 @@ def test_mixed_files_are_refused_by_pages_and_bridged_by_notes() -> None:
 
 
 def command(*options: str, code: int = 0) -> list[str]:
-    done = CliRunner().invoke(app, ["rank-replay", "ranking.json", "--workers", "1", *options])
+    done = CliRunner().invoke(app, ["lab", "replay", "ranking.json", "--workers", "1", *options])
     assert done.exit_code == code, done.output
     return done.stdout.splitlines()
 
@@ -238,7 +238,7 @@ def test_what_comes_out_otherwise_is_told_and_replaced_only_when_asked() -> None
 def test_a_file_of_what_is_there_no_longer_is_named() -> None:
     FILE.write_bytes(encode_ranking(msgspec.structs.replace(toy(), schedulers=["own.py:Gone"])))
     for option in ("--stale", "--note"):
-        done = CliRunner().invoke(app, ["rank-replay", "ranking.json", option])
+        done = CliRunner().invoke(app, ["lab", "replay", "ranking.json", option])
         assert isinstance(done.exception, InputError)
         assert str(done.exception).startswith("ranking.json: 'own.py:Gone': own.py has no 'Gone'")
 

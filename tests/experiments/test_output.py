@@ -155,7 +155,12 @@ def test_a_page_replaces_an_earlier_one_of_its_command_and_what_is_beside_that(t
     [
         ({}, "x.csv", [], "x.csv: a page is written as Markdown"),
         ({"x.md": "notes"}, "x.md", [], "x.md: is there already and no page of a command"),
-        ({"x.md": PAGE.replace("draw", "rank-page")}, "x.md", [], "there already and a page of gpusched rank-page"),
+        (
+            {"x.md": PAGE.replace("draw", "rank-page")},
+            "x.md",
+            [],
+            "there already and a page of gpusched lab page rankings",
+        ),
         ({"x.md": PAGE, "x.svg": "figure"}, "x.md", ["x.svg"], "x.svg is one of the files that it is made from"),
         ({"x.svg": "figure"}, "x.md", [], "x.svg, which belongs beside it, is there already"),
     ],

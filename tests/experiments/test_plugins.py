@@ -15,8 +15,8 @@ from gpusched_env.baselines.registry import honest_names
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.compare import compare
 from gpusched_env.experiments.lib.names import (
+    all_schedulers,
     check_scheduler,
-    default_schedulers,
     describe_scheduler,
     new_device,
     new_scheduler,
@@ -98,8 +98,8 @@ def test_trained_agents_by_path_and_by_scenario(tmp_path: Path, monkeypatch: pyt
         check_scheduler("learned", other)
     with refused(InputError, "(0,)", "ThreeTenants"):
         check_scheduler(named, other)
-    assert default_schedulers(toy) == [*honest_names(windowed=False), "learned"]
-    assert default_schedulers(other) == honest_names(windowed=False)
+    assert all_schedulers(toy) == [*honest_names(windowed=False), "learned"]
+    assert all_schedulers(other) == honest_names(windowed=False)
     found = compare(toy, ["fifo", "learned", named], seeds=2, workers=1)
     costs = {name: [run.metrics.cost for run in found.runs if run.scheduler == name] for name in found.schedulers}
     assert costs["learned"] == costs[named]

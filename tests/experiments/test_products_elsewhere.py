@@ -50,7 +50,7 @@ def test_gpus_that_are_not_known_are_left_out(tmp_path: Path) -> None:
 
 
 def raise_of(path: Path) -> None:
-    error = CliRunner().invoke(app, ["carry-over", "--kernels", str(path)]).exception
+    error = CliRunner().invoke(app, ["lab", "carry-over", "--kernels", str(path)]).exception
     assert error is not None
     raise error
 
@@ -72,7 +72,7 @@ def test_broken_tables_are_one_sentence(tmp_path: Path, rows: tuple[str, ...], h
 
 def test_the_command_needs_two_folders_or_a_table(tmp_path: Path) -> None:
     for given in ([], [str(tmp_path)]):
-        assert isinstance(CliRunner().invoke(app, ["carry-over", *given]).exception, InputError)
+        assert isinstance(CliRunner().invoke(app, ["lab", "carry-over", *given]).exception, InputError)
 
 
 def test_what_boards_sustain_is_what_their_specifications_say() -> None:

@@ -132,7 +132,7 @@ def test_both_devices_and_a_resumed_file(tmp_path: Path) -> None:
     page = written_pages(ranking)
     assert ranking.cheapest("Toy") == "sjf"
     assert "Devices compiled and reference: the same order, costs of every episode" in page
-    assert "gpusched rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
+    assert "gpusched lab rank Toy --schedulers pass-through,sjf,random --seeds 2 --seed 0" in page
     assert "Toy,own workloads,2,sjf,1.14,1.14,1.14,sjf," in page
     alone = "0.93,0.93,0.93"
     assert f"Toy,own workloads,2,alone (bound),{alone},sjf,-0.184,-0.184,-0.184," in page
@@ -371,7 +371,7 @@ def test_an_interrupted_replay_says_so(tmp_path: Path, monkeypatch: pytest.Monke
         return run_cell(self, cell)
 
     monkeypatch.setattr(RunCell, "__call__", interrupted)
-    done = CliRunner().invoke(app, ["rank-replay", str(path), str(path), "--workers", "1"])
+    done = CliRunner().invoke(app, ["lab", "replay", str(path), str(path), "--workers", "1"])
     assert done.exit_code == 130
     assert f"{path}: 3 episodes; interrupted\n3 episodes of 2 files" in done.stdout
 
@@ -386,7 +386,7 @@ def test_a_replay_bears_what_another_processor_rounds_otherwise(
     first = ranking.episodes[0]
     ranking.episodes[0] = msgspec.structs.replace(first, cost=first.cost * factor)
     path.write_bytes(encode_ranking(ranking))
-    done = CliRunner().invoke(app, ["rank-replay", str(path), "--workers", "1"])
+    done = CliRunner().invoke(app, ["lab", "replay", str(path), "--workers", "1"])
     assert done.exit_code == code
     exact = figures - (factor != 1.0)
     assert f"to the last bit: {exact}; equal within a relative 1e-12 only: {close}\n" in done.stdout

@@ -125,15 +125,25 @@ def gpusched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seed, costs in enumerate([[5.0, 1.2, 1.04], [3.0, 1.4, 1.16]]):
         written(made_up("Toy"), training(tmp_path / "runs" / f"toy-{seed}", costs, seed=seed) / "best.npz")
-    assert gpusched("curves", "runs/toy-0", "runs/toy-1", "--json", "curves.json") == 0
+    assert gpusched("lab", "curves", "runs/toy-0", "runs/toy-1", "--json", "curves.json") == 0
     assert "Toy, 2 seeds, 2,000 decisions: mean cost 1.1 [1.04, 1.16]" in capsys.readouterr().out
-    assert gpusched("ship", "runs/toy-0") == 0
+    assert gpusched("lab", "ship", "runs/toy-0") == 0
     sha = read_manifest(tmp_path / "trained" / "Toy.json").sha256
     (tmp_path / "many.json").write_bytes(
         encode_ranking(ranked(MANY, made=[Fingerprints(weights={"Toy": {"learned": sha}})]))
     )
     (tmp_path / "all.json").write_bytes(encode_ranking(ranked(FEW)))
-    command = ("results", "many.json", "all.json", "--curves", "curves.json", "--docs", "docs/results.md")
+    command = (
+        "lab",
+        "page",
+        "results",
+        "many.json",
+        "all.json",
+        "--curves",
+        "curves.json",
+        "--docs",
+        "docs/results.md",
+    )
     assert gpusched(*command) == 0
     written_page = (tmp_path / "docs" / "results.md").read_text()
     summary = (
@@ -151,14 +161,14 @@ def test_from_trainings_to_the_page(gpusched: Run, tmp_path: Path, capsys: pytes
     assert f"SHA-256 of `Toy.npz`: `{sha}`" in written_page
     assert "Seed 0, 2,000 decisions, with gpusched-env 1.0:" in written_page
     assert written_page.endswith(
-        "gpusched rank Toy --schedulers learned,sjf --seeds 4 --seed 0 --workloads own --simulators compiled "
+        "gpusched lab rank Toy --schedulers learned,sjf --seeds 4 --seed 0 --workloads own --simulators compiled "
         "--json many.json\n"
-        "gpusched rank Toy --schedulers sjf,fifo,reef --seeds 2 --seed 0 --workloads own --simulators compiled "
+        "gpusched lab rank Toy --schedulers sjf,fifo,reef --seeds 2 --seed 0 --workloads own --simulators compiled "
         "--json all.json\n"
         "gpusched train Toy --seed 0 --out runs/toy-0\n"
         "gpusched train Toy --seed 1 --out runs/toy-1\n"
-        "gpusched curves runs/toy-0 runs/toy-1 --json curves.json\n"
-        "gpusched results many.json all.json --curves curves.json --docs docs/results.md\n"
+        "gpusched lab curves runs/toy-0 runs/toy-1 --json curves.json\n"
+        "gpusched lab page results many.json all.json --curves curves.json --docs docs/results.md\n"
         "```\n"
     )
     assert "](results-Toy.svg)" in written_page
@@ -173,11 +183,11 @@ def test_a_ranking_of_another_agent_is_refused(
     gpusched: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written(made_up("Toy"), training(tmp_path / "run", [1.0]) / "best.npz")
-    assert gpusched("ship", "run") == 0
+    assert gpusched("lab", "ship", "run") == 0
     (tmp_path / "many.json").write_bytes(
         encode_ranking(ranked(MANY, made=[Fingerprints(weights={"Toy": {"learned": "0" * 64}})]))
     )
-    assert gpusched("results", "many.json", "--docs", "docs/results.md") == 2
+    assert gpusched("lab", "page", "results", "many.json", "--docs", "docs/results.md") == 2
     assert "many.json: ranks another agent for Toy (SHA-256 000000000000...)" in capsys.readouterr().err
     assert not (tmp_path / "docs").exists()
 

@@ -135,7 +135,7 @@ def test_a_saved_model_goes_wherever_a_scheduler_does(
     assert gpusched("evaluate", "runs/toy_ppo.zip", "Toy", *same, "--trust") == 0
     again = (*same[2:], "--overwrite")
     assert gpusched("compare", "Toy", "--schedulers", "learned:runs/toy_ppo.zip", *again, "--trust") == 0
-    ranking = ("rank", "Toy", "--schedulers", "fifo,learned:runs/toy_ppo.zip", *same[2:-1], "rank.json")
+    ranking = ("lab", "rank", "Toy", "--schedulers", "fifo,learned:runs/toy_ppo.zip", *same[2:-1], "rank.json")
     assert gpusched(*ranking) == 2
     assert gpusched(*ranking, "--trust") == 0
 

@@ -18,7 +18,14 @@ from gpusched_env.baselines.tuning import FIRST_SEED, Trial, Tuning, tuned_spec,
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.cli import app
 from gpusched_env.experiments.games.game import game_of
-from gpusched_env.experiments.lib.names import default_schedulers, describe_scheduler, expanded, new_scheduler
+from gpusched_env.experiments.lib.names import (
+    USUAL,
+    all_schedulers,
+    default_schedulers,
+    describe_scheduler,
+    expanded,
+    new_scheduler,
+)
 from gpusched_env.experiments.lib.play import play
 from gpusched_env.experiments.tuning.table import tuning_table
 from gpusched_env.games.child_launches.baselines.registry import (
@@ -258,7 +265,8 @@ def test_tuned_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found is not None
     assert (found.changed, found.chosen) == (["orion"], "tuned:orion")
     assert expanded(["fifo", "tuned", "tuned:orion"], scenario) == ["fifo", "tuned:orion", "tuned:orion"]
-    assert default_schedulers(scenario)[-2:] == ["tuned:orion", "learned"]
+    assert all_schedulers(scenario)[-2:] == default_schedulers(scenario)[-2:] == ["tuned:orion", "learned"]
+    assert len(default_schedulers(scenario)) == len(USUAL) + 2
     assert describe_scheduler("tuned:orion").endswith("With tuned options.")
     problem = build_problem(load_scenario("PriorityFill", horizon_us=20_000.0))
     costs = {name: play(name, problem, 0).metrics.cost for name in ("orion", "tuned:orion", "orion(sm_threshold=inf)")}

@@ -81,12 +81,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def validate(folder: Path, tmp_path: Path) -> Callable[..., Result]:
-    """``gpusched validate`` of the folder in this process."""
+    """``gpusched lab validate`` of the folder in this process."""
 
     def run(*options: str) -> Result:
         paths = ("--json", str(tmp_path / "v.json"), "--out", str(tmp_path / "out"))
         return CliRunner().invoke(
-            app, ["validate", str(folder), "--gpu", "h100-sxm", "--workers", "1", *paths, *options]
+            app, ["lab", "validate", str(folder), "--gpu", "h100-sxm", "--workers", "1", *paths, *options]
         )
 
     return run

@@ -55,7 +55,7 @@ def test_the_rest_works_without_a_room(folder: str, tmp_path: Path) -> None:
 
 def games_with_schedulers(tree: Path) -> set[str]:
     """Games whose own schedulers a tree lists; a game may have none but those of kernels."""
-    known = run(tree, "-m", "gpusched_env.experiments.cli", "schedulers")
+    known = run(tree, "-m", "gpusched_env.experiments.cli", "list", "schedulers")
     return {name for name in ROOMS if f"({name})" in known}
 
 

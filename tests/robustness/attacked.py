@@ -42,6 +42,8 @@ from gpusched_env.experiments.load_curve.curve import load_sweep
 from gpusched_env.experiments.ranking.run import rank
 from gpusched_env.experiments.report.load import load_comparison
 from gpusched_env.experiments.results.curves import curves_svg, encode_curves, gather, read_curves
+from gpusched_env.experiments.submission.board import boards
+from gpusched_env.experiments.submission.row import read_rows
 from gpusched_env.games.child_launches.agents.rule import LaunchPolicyInfo
 from gpusched_env.games.fleet.agents.cluster import order
 from gpusched_env.games.fleet.agents.rule import FleetPolicyInfo
@@ -62,6 +64,9 @@ from tests.workload.nsys_exports import three_kernels
 MOST_BYTES = 2 << 30
 MOST_S = 60
 REFUSED = "refused"
+
+
+ROWS = Path(__file__).parents[2] / "docs" / "submissions" / "tiles"
 
 
 class Attacked(NamedTuple):
@@ -185,7 +190,7 @@ def write_kernel_file(folder: Path) -> None:
 
 def import_to(folder: Path, *options: object) -> None:
     (source,) = folder.glob("net.*")
-    command("import-trace", source, "--out", folder / "made.workload.json.gz", *options)
+    command("import", "trace", source, "--out", folder / "made.workload.json.gz", *options)
 
 
 def write_steps(folder: Path) -> None:
@@ -215,7 +220,7 @@ def write_pairs(folder: Path) -> None:
 
 def validate(folder: Path) -> None:
     made = ("--json", folder / "v.json", "--out", folder / "made")
-    command("validate", folder, "--gpu", "h100-sxm", "--workers", 1, *made)
+    command("lab", "validate", folder, "--gpu", "h100-sxm", "--workers", 1, *made)
 
 
 # ---- results --------------------------------------------------------------------------------------------
@@ -227,9 +232,19 @@ def write_ranking(folder: Path) -> None:
 
 def rank_commands(folder: Path) -> None:
     file = folder / "ranking.json"
-    command("rank-page", file, "--docs", folder / "page.md")
-    command("headroom-page", file, "--docs", folder / "headroom.md")
-    command("rank-replay", file, "--workers", 1)
+    command("lab", "page", "rankings", file, "--docs", folder / "page.md")
+    command("lab", "page", "headroom", file, "--docs", folder / "headroom.md")
+    command("lab", "replay", file, "--workers", 1)
+
+
+def write_rows(folder: Path) -> None:
+    for name in ("pass-through", "stream-k"):
+        shutil.copy(ROWS / f"{name}.json", folder)
+
+
+def rows(folder: Path) -> None:
+    for board in boards(read_rows(folder).values()):
+        board.table({row.name: "" for row in board.rows})
 
 
 def write_comparison(folder: Path) -> None:
@@ -285,7 +300,7 @@ def write_trainings(folder: Path) -> None:
 
 
 def train_commands(folder: Path) -> None:
-    command("curves", folder / "a", folder / "b", "--json", folder / "curves.json")
+    command("lab", "curves", folder / "a", folder / "b", "--json", folder / "curves.json")
     check_training(read_config(folder / "a" / "config.yaml"), folder / "a", resume=True)
     check_kept(folder / "a")
     ExportedPolicy.load(policy_file(folder / "a"))
@@ -340,7 +355,7 @@ def write_cluster(folder: Path) -> None:
 
 def place(folder: Path) -> None:
     files = ("--nodes", folder / "nodes.csv", "--pods", folder / "pods.csv")
-    command("cluster", *files, "--policies", "fgd", "--seeds", 1)
+    command("lab", "cluster", *files, "--policies", "fgd", "--seeds", 1)
 
 
 def write_recording(folder: Path) -> None:
@@ -357,7 +372,7 @@ def queue(folder: Path) -> None:
     files = ("--nodes", folder / "nodes.csv", "--recording", folder / "pods.csv")
     rule = folder / "order.json"
     own = ("--policies", "learned", "--order", rule) if rule.exists() else ("--policies", "fgd")
-    command("cluster-queue", *files, *own, "--loads", "0.5", "--hours", 1)
+    command("lab", "cluster-queue", *files, *own, "--loads", "0.5", "--hours", 1)
 
 
 ATTACKED: dict[str, Attacked] = {
@@ -372,23 +387,26 @@ ATTACKED: dict[str, Attacked] = {
     "kernel-file": Attacked(
         write_kernel_file,
         lambda folder: command(
-            "import-kernels", folder / "net.csv", "--gpu", "v100-sxm", "--out", folder / "made.workload.json.gz"
+            "import", "kernels", folder / "net.csv", "--gpu", "v100-sxm", "--out", folder / "made.workload.json.gz"
         ),
     ),
     "steps": Attacked(
-        write_steps, lambda folder: command("import-steps", folder, "--name", "n", "--out", folder / "made.json.gz")
+        write_steps, lambda folder: command("import", "steps", folder, "--name", "n", "--out", folder / "made.json.gz")
     ),
-    "carry-over": Attacked(write_networks, lambda folder: command("carry-over", folder / "a", folder / "b")),
+    "carry-over": Attacked(write_networks, lambda folder: command("lab", "carry-over", folder / "a", folder / "b")),
     "validate": Attacked(write_pairs, validate),
     "calibrate": Attacked(
         write_samples,
         fitted,
     ),
     "ranking": Attacked(write_ranking, rank_commands),
+    "rows": Attacked(write_rows, rows),
     "comparison": Attacked(write_comparison, report),
     "sweep": Attacked(write_sweep, sweep),
     "curves": Attacked(write_curves, curves),
-    "live": Attacked(write_live, lambda folder: command("live-page", folder / "live.json", "--docs", folder / "p.md")),
+    "live": Attacked(
+        write_live, lambda folder: command("lab", "page", "live", folder / "live.json", "--docs", folder / "p.md")
+    ),
     "training": Attacked(write_trainings, train_commands),
     "policies": Attacked(write_policies, policies),
     "pai": Attacked(

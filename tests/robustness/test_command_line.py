@@ -22,7 +22,7 @@ from tests.conftest import Run
 
 PROGRAM = [sys.executable, "-c", "from gpusched_env.experiments.cli import main; main()"]
 COMPARE = ["compare", "Toy", "--schedulers", "sjf,fifo", "--seeds", "2", "--workers", "1"]
-RANK = ["rank", "Toy", "--schedulers", "sjf,fifo,random", "--seeds", "20", "--workers", "1"]
+RANK = ["lab", "rank", "Toy", "--schedulers", "sjf,fifo,random", "--seeds", "20", "--workers", "1"]
 FILES = {"jobs.parquet", "kernels.parquet", "report.html", "result.json", "timelines.npz"}
 
 
@@ -105,7 +105,18 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(arguments: tuple[str, ...], 
     assert not left or read_ranking(left[0]).episodes == []
 
 
-@pytest.mark.parametrize("arguments", [("scenarios",), ("--help",), ("--version",), (*COMPARE, "--out", "out")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (
+            "list",
+            "scenarios",
+        ),
+        ("--help",),
+        ("--version",),
+        (*COMPARE, "--out", "out"),
+    ],
+)
 def test_a_full_standard_output_is_one_line_that_names_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
     status, _, text = run(*arguments, cwd=tmp_path, after=">/dev/full")
     assert status == 2
@@ -124,7 +135,17 @@ def test_a_place_that_cannot_be_written_is_found_before_anything_runs(place: str
     assert not output
 
 
-@pytest.mark.parametrize("arguments", [("schedulers",), ("compare", "--help"), tuple(COMPARE)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (
+            "list",
+            "schedulers",
+        ),
+        ("compare", "--help"),
+        tuple(COMPARE),
+    ],
+)
 def test_a_reader_that_hangs_up_is_no_error(arguments: tuple[str, ...], tmp_path: Path) -> None:
     _, _, text = run(*arguments, cwd=tmp_path, after="| true")
     assert "Broken pipe" not in text
@@ -252,6 +273,6 @@ def test_damaged_result_files_are_not_continued(
         "text": b"\xff\xfe\x00ranking",
     }[damage]
     path.write_bytes(damaged)
-    assert gpusched("rank", "Toy", "--schedulers", "sjf", "--seeds", "3", "--json", str(path), "--resume") == 2
+    assert gpusched("lab", "rank", "Toy", "--schedulers", "sjf", "--seeds", "3", "--json", str(path), "--resume") == 2
     assert "ranking.json" in errors(capsys.readouterr().err)[0]
     assert path.read_bytes() == damaged, "it stays as it was"

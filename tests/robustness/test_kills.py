@@ -20,7 +20,7 @@ from tests.robustness.test_command_line import errors, kill_when, run
 
 TUNE = ("tune", "few.yaml", "--schedulers", "exclusive,preemptive-priority", "--trials", "12", "--workers", "1")
 SWEEP = (
-    *("sweep", "Toy", "--algo", "a2c", "--trials", "3", "--timesteps", "64", "--envs", "4"),
+    *("lab", "search", "Toy", "--algo", "a2c", "--trials", "3", "--timesteps", "64", "--envs", "4"),
     *("--set", "n_steps=8", "--set", "validation_seeds=1"),
 )
 TRAIN = (

@@ -6,7 +6,7 @@ and all of ours are shown: they stand as predictions.
 
 * *Kernels* are the artefact's own profiles: what bounds an operator, the SMs that it needs, its time alone. Six of ten
   pairs have them; BERT and Transformer-XL are left out. Grids are unknown: an SM is taken to hold four blocks.
-  `gpusched import-kernels` turns such files into workloads.
+  `gpusched import kernels` turns such files into workloads.
 * *Hosts* launch an operator every 6 us, a guess; inputs are copied first.
 * *Requests* come as in the artefact: Poisson at 15 and 40 a second with its seed, or at its recorded gaps.
 * *Systems*: alone (ideal); a job at a time (temporal); streams with priorities, MPS without; REEF's policy where

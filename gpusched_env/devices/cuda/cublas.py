@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from gpusched_env.errors import GpuError, InputError
+from gpusched_env.errors import GpuError, InputError, needs
 
 STREAMS: Final = 4096
 """Most streams with products in them at a time: those of a problem's queues, and of the branches of its graphs."""
@@ -30,7 +30,7 @@ def bindings() -> Any:
     try:
         from nvmath.bindings import cublas
     except ImportError:
-        raise InputError("library kernels need nvmath-python: install the extra, gpusched-env[gpu]") from None
+        raise InputError(needs("a library kernel", "nvmath")) from None
     return cublas
 
 

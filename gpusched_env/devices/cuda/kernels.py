@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpusched_env.errors import GpuError, InputError
+from gpusched_env.errors import GpuError, InputError, needs
 
 SOURCE: Final = "synthetic.cu"
 LEAST_REGISTERS: Final = 14
@@ -55,7 +55,7 @@ def compiled(package: str, file: str, arch: str, **macros: int) -> bytes:
     try:
         from cuda.core import Program, ProgramOptions
     except ImportError:
-        raise InputError("a real GPU needs cuda-core and CuPy: install the extra, gpusched-env[gpu]") from None
+        raise InputError(needs("a real GPU", "cupy")) from None
     source = resources.files(package).joinpath(file).read_text()
     options = ProgramOptions(arch=arch, define_macro=[(name, str(value)) for name, value in macros.items()] or None)
     try:
@@ -126,7 +126,7 @@ def open_cupy(work: str) -> Any:
     try:
         import cupy
     except ImportError:
-        raise InputError(f"{work} needs CuPy: install the extra, gpusched-env[gpu]") from None
+        raise InputError(needs(work, "cupy")) from None
     if not cupy.is_available():
         raise InputError(f"there is no NVIDIA GPU with its driver in this machine; {work} needs one")
     return cupy

@@ -176,7 +176,7 @@ Times = tuple[Annotated[float, Meta(gt=0)], ...]
 
 
 class CacheRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of ``gpusched record DIR --sets cache``: what of it is read here."""
+    """A row of ``gpusched lab record DIR --sets cache``: what of it is read here."""
 
     model: str
     weight_bytes: Annotated[int, Meta(ge=0)]

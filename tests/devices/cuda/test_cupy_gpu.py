@@ -161,7 +161,7 @@ def test_too_little_memory_is_told(gpu: CupyGpu, tmp_path: Path, monkeypatch: py
 
 def test_without_cupy_or_a_gpu_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with refused(InputError, "gpusched-env[gpu]", "extra"):
+    with refused(InputError, "[gpu]", "pip install"):
         CupyGpu()
     nothing = fake_cupy.fake_cupy()
     nothing.is_available = lambda: False

@@ -118,7 +118,7 @@ def test_work_that_does_not_end_is_told(cupy: FakeCupy, monkeypatch: pytest.Monk
 
 
 def test_the_command_records(cupy: FakeCupy, tmp_path: Path) -> None:
-    given = ["record", str(tmp_path), "--quick", "--sets", "kernels,waves,launch,pairs,mixes,sequences"]
+    given = ["lab", "record", str(tmp_path), "--quick", "--sets", "kernels,waves,launch,pairs,mixes,sequences"]
     ran = CliRunner().invoke(app, given)
     assert ran.exit_code == 0, ran.output
     assert f"{tmp_path / 'pairs.jsonl'}: 20\n" in ran.output
@@ -131,5 +131,5 @@ def test_what_is_missing_is_named(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatc
     with refused(InputError, "NVIDIA GPU", "machine"):
         CupyRecorder()
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with refused(InputError, "recording", "gpusched-env[gpu]"):
+    with refused(InputError, "recording", "[gpu]"):
         CupyRecorder()

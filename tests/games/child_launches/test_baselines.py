@@ -201,7 +201,7 @@ def test_every_scheduler_has_a_name_and_a_line() -> None:
 def test_the_command_line_lists_them() -> None:
     from gpusched_env.experiments.cli import app
 
-    shown = CliRunner().invoke(app, ["schedulers"]).output.partition("Of child launches")[2]
+    shown = CliRunner().invoke(app, ["list", "schedulers"]).output.partition("Of child launches")[2]
     for name in LAUNCH_SCHEDULERS.names():
         assert f"\n{name}" in shown
     assert "offline-search*" in shown

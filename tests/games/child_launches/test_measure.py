@@ -295,7 +295,7 @@ def test_the_program_writes_what_it_measured(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_without_cupy_the_program_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with refused(SystemExit, "measuring", "gpusched-env[gpu]"):
+    with refused(SystemExit, "measuring", "[gpu]"):
         program.measure(tmp_path / "measured.json")
     assert not list(tmp_path.iterdir())
 

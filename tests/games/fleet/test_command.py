@@ -1,4 +1,4 @@
-"""``gpusched fleet``, and the dispatcher of its page."""
+"""``gpusched lab fleet``, and the dispatcher of its page."""
 
 from __future__ import annotations
 

@@ -67,19 +67,19 @@ def test_a_counterexample_is_small_and_plays_again(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     device, out = f"{BROKEN}:Claiming", tmp_path / "found"
     options = ["--episodes", "12", "--workers", "1", "--shrink-s", "0", "--out", str(out)]
-    result = CliRunner().invoke(app, ["fuzz", "--fleets", "--device", device, *options])
+    result = CliRunner().invoke(app, ["lab", "fuzz", "--fleets", "--device", device, *options])
     assert result.exit_code == 1
     [stored] = out.glob("*.json")
-    assert f"gpusched fuzz --fleets --replay {stored}" in result.output
+    assert f"gpusched lab fuzz --fleets --replay {stored}" in result.output
     again = ["fuzz", "--fleets", "--replay", str(stored)]
     assert CliRunner().invoke(app, [*again, "--trust"]).exit_code == 1
     assert CliRunner().invoke(app, [*again, "--device", "compiled"]).exit_code == 0
-    assert CliRunner().invoke(app, ["fuzz", "--fleets", *options]).exit_code == 0
+    assert CliRunner().invoke(app, ["lab", "fuzz", "--fleets", *options]).exit_code == 0
 
 
 def test_unknown_devices_and_two_games_are_refused() -> None:
     with refused(InputError, "'compield'", "did you mean"):
         FLEETS.new_device("compield")
-    done = CliRunner().invoke(app, ["fuzz", "--fleets", "--launches"])
+    done = CliRunner().invoke(app, ["lab", "fuzz", "--fleets", "--launches"])
     assert isinstance(done.exception, InputError)
     assert "are different games" in str(done.exception)

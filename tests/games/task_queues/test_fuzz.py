@@ -82,10 +82,10 @@ def test_a_counterexample_is_small_and_plays_again(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     options = ["--episodes", "3", "--workers", "1", "--out", str(tmp_path / "found")]
-    result = CliRunner().invoke(app, ["fuzz", "--tasks", *options])
+    result = CliRunner().invoke(app, ["lab", "fuzz", "--tasks", *options])
     assert result.exit_code == 0
     assert "3 episodes, no difference" in result.output
-    assert CliRunner().invoke(app, ["fuzz", "--tasks", "--launches", *options]).exit_code != 0
+    assert CliRunner().invoke(app, ["lab", "fuzz", "--tasks", "--launches", *options]).exit_code != 0
 
 
 def test_unknown_devices_are_refused() -> None:

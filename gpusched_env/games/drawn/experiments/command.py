@@ -1,4 +1,4 @@
-"""``gpusched drawn-tune`` and ``gpusched drawn-page``."""
+"""``gpusched lab drawn-tune`` and ``gpusched lab page drawn``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from gpusched_env.experiments.lib.options import USE, Workers
+from gpusched_env.experiments.lib.options import GAMES, Workers
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of drawn scenarios to ``app``."""
-    app.command("drawn-tune", rich_help_panel=USE)(drawn_tune)
-    app.command("drawn-page", rich_help_panel=USE)(drawn_page)
+def register(lab: typer.Typer, page: typer.Typer) -> None:
+    """Add the commands of drawn scenarios to ``gpusched lab`` and ``gpusched lab page``."""
+    lab.command("drawn-tune", rich_help_panel=GAMES)(drawn_tune)
+    page.command("drawn")(drawn_page)
 
 
 def drawn_tune(
@@ -39,7 +39,7 @@ def drawn_tune(
 
 
 def drawn_page(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched rank Drawn.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of gpusched lab rank Drawn.")],
     docs: Annotated[Path, typer.Option(metavar="PATH", help="Write the Markdown page there.")],
 ) -> None:
     """Write the page of drawn scenarios: how much there is to gain on each split, and how schedulers do."""

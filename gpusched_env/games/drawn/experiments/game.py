@@ -127,7 +127,7 @@ class DrawnGame(OwnGame):
         Raises:
             InputError: a search of its own plays many scenarios a little before it plays few a lot.
         """
-        raise InputError(f"{NAME} has a search of its own: gpusched drawn-tune")
+        raise InputError(f"{NAME} has a search of its own: gpusched lab drawn-tune")
 
     def baselines(self, config: Any) -> list[str]:
         """The rules that the agent chooses among."""
@@ -162,7 +162,7 @@ class DrawnGame(OwnGame):
         Raises:
             InputError: its devices are those of all scenarios.
         """
-        raise InputError(f"{NAME} has the devices of scenarios: gpusched fuzz without a game compares these")
+        raise InputError(f"{NAME} has the devices of scenarios: gpusched lab fuzz without a game compares these")
 
 
 def made_of(schedulers: Sequence[str]) -> Fingerprints:

@@ -55,7 +55,7 @@ class Halving:
             specs = {name: self._cheapest(name, of, number) for name, of in specs.items()}
             self._play([spec for of in specs.values() for spec in of], names, path, workers, on_progress)
         return Tuning(
-            command=f"gpusched drawn-tune {OPTION} {path.name}",
+            command=f"gpusched lab drawn-tune {OPTION} {path.name}",
             versions=versions(),
             scenario=NAME,
             variants=names_of(TRAIN, RUNGS[-1][1]),

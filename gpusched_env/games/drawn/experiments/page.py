@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gpusched_env.display.table import Table
 from gpusched_env.errors import InputError
 from gpusched_env.experiments.lib.pages import drawing, page
+from gpusched_env.experiments.lib.renamed import now_called
 from gpusched_env.experiments.lib.statistics import Interval
 from gpusched_env.experiments.ranking.result import Ranking
 from gpusched_env.games.drawn.environment.rules import RULES
@@ -106,7 +107,7 @@ def drawn_pages(rankings: Sequence[Ranking], docs: Path) -> dict[str, bytes | st
         gaps=_gaps(found),
         splits=[(one.costs.split, WHAT[one.costs.split], _schedulers(one)) for one in found],
         picture=picture,
-        commands=[ranking.command for ranking in rankings],
+        commands=[now_called(ranking.command) for ranking in rankings],
     )
     return {docs.name: text, picture: _profile(found[-1].costs if len(found) == 1 else _judged(found).costs)}
 

@@ -1,4 +1,4 @@
-"""``gpusched cluster``: policies place pods on a cluster of nodes with CPU, memory and GPUs."""
+"""``gpusched lab cluster``: policies place pods on a cluster of nodes with CPU, memory and GPUs."""
 
 from __future__ import annotations
 

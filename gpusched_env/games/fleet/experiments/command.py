@@ -1,4 +1,4 @@
-"""``gpusched fleet``: dispatchers on a fleet of GPUs."""
+"""``gpusched lab fleet``: dispatchers on a fleet of GPUs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpusched_env.experiments.lib.options import USE, FirstSeed, Json, Overwrite, with_fields
+from gpusched_env.experiments.lib.options import GAMES, FirstSeed, Json, Overwrite, with_fields
 from gpusched_env.games.fleet.experiments.cluster_command import cluster
 from gpusched_env.games.fleet.experiments.queue_command import cluster_queue, train_cluster_queue
 
@@ -52,12 +52,12 @@ class FleetOptions:
     overwrite: Overwrite = False
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of fleets to ``app``."""
-    app.command("fleet", rich_help_panel=USE)(with_fields(fleet))
-    app.command("cluster", rich_help_panel=USE)(with_fields(cluster))
-    app.command("cluster-queue", rich_help_panel=USE)(with_fields(cluster_queue))
-    app.command("train-cluster-queue", rich_help_panel=USE)(with_fields(train_cluster_queue))
+def register(lab: typer.Typer, page: typer.Typer) -> None:
+    """Add the commands of fleets to ``gpusched lab``; they write no page of ``gpusched lab page``."""
+    lab.command("fleet", rich_help_panel=GAMES)(with_fields(fleet))
+    lab.command("cluster", rich_help_panel=GAMES)(with_fields(cluster))
+    lab.command("cluster-queue", rich_help_panel=GAMES)(with_fields(cluster_queue))
+    lab.command("train-cluster-queue", rich_help_panel=GAMES)(with_fields(train_cluster_queue))
 
 
 def fleet(options: FleetOptions) -> None:
@@ -125,7 +125,7 @@ def _problem(options: FleetOptions) -> FleetProblem:
 
 
 def _run(dispatcher: FleetDispatcher, problem: FleetProblem, options: FleetOptions) -> FleetRun:
-    from gpusched_env.errors import InputError
+    from gpusched_env.errors import InputError, needs
     from gpusched_env.games.fleet.device import run_fleet
     from gpusched_env.games.fleet.experiments.levels import BlockLevel, run_in_shards
 
@@ -135,7 +135,7 @@ def _run(dispatcher: FleetDispatcher, problem: FleetProblem, options: FleetOptio
     try:
         return run_in_shards(dispatcher, problem, options.shards or 1, options.ray_address, level)
     except ModuleNotFoundError as error:
-        raise InputError(f"--ray-address needs Ray: pip install 'gpusched-env[ray]' ({error})") from error
+        raise InputError(needs("--ray-address", "ray")) from error
 
 
 def _figures(run: FleetRun) -> dict[str, Any]:

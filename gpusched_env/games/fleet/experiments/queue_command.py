@@ -1,4 +1,4 @@
-"""``gpusched cluster-queue``: pods come to a cluster, wait, run and go."""
+"""``gpusched lab cluster-queue``: pods come to a cluster, wait, run and go."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def train_cluster_queue(options: OrderOptions) -> None:
         file = OrderFile(
             weights={term: round(weight, 4) for term, weight in named(rule.weights).items()},
             algorithm="reinforce",
-            command=f"gpusched train-cluster-queue --steps {options.steps} --seed {options.seed}",
+            command=f"gpusched lab train-cluster-queue --steps {options.steps} --seed {options.seed}",
             seed=options.seed,
             choices=choices,
             versions=versions(),

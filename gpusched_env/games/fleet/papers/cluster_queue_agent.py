@@ -108,9 +108,9 @@ LEGEND: Final = """\
 ## The agent, and one of your own
 
 ```sh
-gpusched cluster-queue --policies fgd,learned --loads 0.95,1.0
-gpusched train-cluster-queue --out order.json
-gpusched cluster-queue --policies fgd,learned --order order.json
+gpusched lab cluster-queue --policies fgd,learned --loads 0.95,1.0
+gpusched lab train-cluster-queue --out order.json
+gpusched lab cluster-queue --policies fgd,learned --order order.json
 ```
 
 A player of your own has a method `play`, as `gpusched_env.games.fleet.agents.cluster.order.Ordered`."""

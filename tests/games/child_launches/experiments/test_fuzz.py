@@ -73,13 +73,13 @@ def test_a_counterexample_is_small_and_plays_again(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     device, out = f"{BROKEN}:Silent", tmp_path / "found"
     options = ["--episodes", "1", "--workers", "1", "--shrink-s", "0", "--out", str(out)]
-    result = CliRunner().invoke(app, ["fuzz", "--launches", "--device", device, *options])
+    result = CliRunner().invoke(app, ["lab", "fuzz", "--launches", "--device", device, *options])
     assert result.exit_code == 1
-    assert f"gpusched fuzz --launches --replay {out / 'seed0-episode0.json'}" in result.output
+    assert f"gpusched lab fuzz --launches --replay {out / 'seed0-episode0.json'}" in result.output
     again = ["fuzz", "--launches", "--replay", str(out / "seed0-episode0.json")]
     assert CliRunner().invoke(app, [*again, "--trust"]).exit_code == 1
     assert CliRunner().invoke(app, [*again, "--device", "compiled"]).exit_code == 0
-    assert CliRunner().invoke(app, ["fuzz", "--launches", *options]).exit_code == 0
+    assert CliRunner().invoke(app, ["lab", "fuzz", "--launches", *options]).exit_code == 0
 
 
 def test_workers_find_the_same() -> None:

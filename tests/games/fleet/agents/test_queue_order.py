@@ -140,9 +140,9 @@ def test_the_shipped_rule_knows_who_runs_short() -> None:
 def test_a_rule_of_ones_own_is_trained_and_plays(tmp_path: Path) -> None:
     made, played = tmp_path / "order.json", tmp_path / "played.json"
     run = CliRunner()
-    assert run.invoke(app, ["train-cluster-queue", "--steps", "1", "--out", str(made)]).exit_code == 0
+    assert run.invoke(app, ["lab", "train-cluster-queue", "--steps", "1", "--out", str(made)]).exit_code == 0
     arguments = ["--policies", "fgd,learned", "--order", str(made), "--loads", "0.5", "--hours", "1"]
-    assert run.invoke(app, ["cluster-queue", *arguments, "--json", str(played)]).exit_code == 0
+    assert run.invoke(app, ["lab", "cluster-queue", *arguments, "--json", str(played)]).exit_code == 0
     assert [of["policy"] for of in json.loads(played.read_text())["runs"]] == ["fgd", "learned"]
     made.write_text(made.read_text().replace("RUNS_SEVERAL", "RUNS_MANY"))
     with refused(InputError, str(made), "RUNS_MANY", "did you mean"):

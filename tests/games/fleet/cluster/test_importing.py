@@ -117,7 +117,7 @@ def test_the_command_places_pods_of_ones_own(tmp_path: Path) -> None:
     files = ["--nodes", str(written(tmp_path / "n.csv", NODE_ROWS))]
     files += ["--pods", str(written(tmp_path / "p.csv", POD_ROWS.replace("|T4", "")))]
     out = tmp_path / "placed.json"
-    command = ["cluster", *files, "--policies", "fgd,best-fit", "--seeds", "3", "--json", str(out)]
+    command = ["lab", "cluster", *files, "--policies", "fgd,best-fit", "--seeds", "3", "--json", str(out)]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     found = json.loads(out.read_text())
@@ -131,6 +131,6 @@ def test_the_command_places_pods_of_ones_own(tmp_path: Path) -> None:
         (["--workload", "cpu51"], "no workload is called 'cpu51'"),
         ([*files, "--ratio", "0"], "the ratio is 0"),
     ):
-        refusal = CliRunner().invoke(app, ["cluster", *options])
+        refusal = CliRunner().invoke(app, ["lab", "cluster", *options])
         assert isinstance(refusal.exception, InputError)
         assert named in str(refusal.exception)

@@ -267,7 +267,7 @@ def test_the_command_lets_pods_of_ones_own_come_and_go(tmp_path: Path) -> None:
     files = ["--recording", str(tmp_path / "pods.csv"), "--nodes", str(tmp_path / "nodes.csv"), "--hours", "1"]
     out = tmp_path / "found.json"
     options = ["--loads", "0.5,2", "--copies", "2", "--in-order", "--json", str(out)]
-    done = CliRunner().invoke(app, ["cluster-queue", *files, *options])
+    done = CliRunner().invoke(app, ["lab", "cluster-queue", *files, *options])
     assert done.exit_code == 0, done.output
     found = json.loads(out.read_text())
     assert found["in_order"]
@@ -287,6 +287,6 @@ def test_the_command_lets_pods_of_ones_own_come_and_go(tmp_path: Path) -> None:
         (["--days", "3", "4"], "no pod was created"),
         (["--hours", "0.1"], "at least a quarter"),
     ):
-        refusal = CliRunner().invoke(app, ["cluster-queue", *files, *more])
+        refusal = CliRunner().invoke(app, ["lab", "cluster-queue", *files, *more])
         assert isinstance(refusal.exception, InputError)
         assert named in str(refusal.exception)

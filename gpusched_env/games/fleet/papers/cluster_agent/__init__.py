@@ -21,9 +21,9 @@ This is how it is judged. It was written down before the agent played a publishe
   and weights with which the scores of BestFit, DotProd and Packing are added. The search placed 37 million pods, the
   training 15 million. The agent also knows how many pods are to come, which none of these does.
 * *What is left*: a packing that knows all pods beforehand and may refuse some, and a bound by a linear programme
-  (`gpusched cluster --offline`), for the pods of seed 42. A quarter of the gap between FGD and that packing is to be
-  closed. No policy can have all of it, as each pod that fits must be placed when it comes. The packing searches at most
-  three seconds for what a node holds: a busy machine packs a little worse.
+  (`gpusched lab cluster --offline`), for the pods of seed 42. A quarter of the gap between FGD and that packing is to
+  be closed. No policy can have all of it, as each pod that fits must be placed when it comes. The packing searches at
+  most three seconds for what a node holds: a busy machine packs a little worse.
 * *Time*: at most 1 ms a placement on all 1,523 nodes of the cluster.
 * *Drawn problems* with seeds that nothing else uses stand beside the published ones. They decide nothing.
 """

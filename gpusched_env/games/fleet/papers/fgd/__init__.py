@@ -113,7 +113,7 @@ LEGEND: Final = """\
 Two tables of comma-separated values, each with a line of names; they may be gzipped, and have more columns.
 
 ```sh
-gpusched cluster --nodes nodes.csv --pods pods.csv --policies best-fit,fgd --json placed.json
+gpusched lab cluster --nodes nodes.csv --pods pods.csv --policies best-fit,fgd --json placed.json
 ```
 
 | column | of | is |

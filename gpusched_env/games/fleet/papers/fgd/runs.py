@@ -90,15 +90,9 @@ def published(workload: str, policy: str) -> AllocationCurves:
     return AllocationCurves(found.allocation, found.fragmentation)
 
 
-<<<<<<< HEAD
-def equal_runs(ours: Curves, theirs: Curves) -> NDArray[np.bool_]:
+def equal_runs(ours: AllocationCurves, theirs: AllocationCurves) -> NDArray[np.bool_]:
     """(seeds,) whether a run's curves, rounded, are the published ones; a tie may be rounded either way."""
     half = 0.5 * 10.0**-DIGITS + TIE
-=======
-def equal_runs(ours: AllocationCurves, theirs: AllocationCurves) -> NDArray[np.bool_]:
-    """(seeds,) whether a run's curves are the published ones to the last digit, which is rounded."""
-    last = 10.0**-DIGITS * (1.0 + 1e-6)
->>>>>>> names
     equal: NDArray[np.bool_] = np.ones(len(ours.allocation), np.bool_)
     for mine, other in zip(ours, theirs, strict=True):
         equal &= np.abs(mine - other).max(axis=1) <= half

@@ -108,8 +108,8 @@ LEGEND: Final = """\
 ## A policy and a recording of your own
 
 ```sh
-gpusched cluster-queue --loads 0.9,0.95 --policies best-fit,fgd --hours 12
-gpusched cluster-queue --recording pods.csv --nodes nodes.csv --in-order
+gpusched lab cluster-queue --loads 0.9,0.95 --policies best-fit,fgd --hours 12
+gpusched lab cluster-queue --recording pods.csv --nodes nodes.csv --in-order
 ```
 
 A recording is a table of pods [as for the cluster](fgd.md#a-cluster-of-your-own), with `creation_time`,

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from gpusched_env.devices import make_device
+from gpusched_env.episodes.session import run_episode
 from gpusched_env.scenarios.knowledge import KernelKnowledge, Knowledge, TenantKnowledge
+from gpusched_env.scenarios.problem import Problem
 from gpusched_env.scenarios.profiles import JobDemand
 from gpusched_env.scheduling.commands import Command
 from gpusched_env.scheduling.contract import Scheduler
@@ -20,6 +23,7 @@ from gpusched_env.scheduling.reads import PARTS
 from gpusched_env.scheduling.showing import LazyView
 from gpusched_env.scheduling.view import View, ViewTable
 
+Decisions = list[tuple[float, Command]]
 TABLES = ("pending", "running", "tenants", "jobs", "dependencies", "cores")
 MOST = 100
 """Random numbers are whole ones from 1 to this, so that they can stand for counts and times."""
@@ -80,3 +84,41 @@ class Disturbed:
             return (drawn, 1, 1) if isinstance(value, tuple) else type(value)(drawn)
 
         return dataclasses.replace(known, **{field: number(getattr(known, field)) for field in sorted(fields)})
+
+
+class Noting:
+    """A scheduler whose decisions are noted."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.decisions: list[tuple[float, Command]] = []
+        """When it decided, in microseconds, and what."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scheduler, name)
+
+    def reset(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+        """Tell it of an episode."""
+        self._scheduler.reset(knowledge, rng)
+
+    def decide(self, view: View) -> Command:
+        """Ask it, and note the answer."""
+        time_us = view.time_us
+        self.decisions.append((time_us, self._scheduler.decide(view)))
+        return self.decisions[-1][1]
+
+
+def decisions(scheduler: Scheduler, problem: Problem, hidden: Collection[str] = (), seed: int = 0) -> Decisions | None:
+    """The decisions of an episode in which parts are hidden; ``None``: it failed for that.
+
+    Raises:
+        Exception: the scheduler failed though nothing was hidden.
+    """
+    noted = Noting(Disturbed(scheduler, hidden))
+    try:
+        run_episode(noted, problem, make_device("compiled"), seed)
+    except Exception:  # Whatever random numbers lead to.
+        if not hidden:
+            raise
+        return None
+    return noted.decisions
