@@ -124,9 +124,11 @@ def compare(
     _check_window(window_us, scenario)
     for source in sources.values():
         check_scheduler(source, scenario)
+    # A mistake in the scenario is found before a device is waited for that has to be compiled.
+    problem = build_problem(scenario)
     if isinstance(device, str):
         new_device(device)
-    episodes = _ComparedEpisodes(sources, seeds, Shared(build_problem(scenario)), device)
+    episodes = _ComparedEpisodes(sources, seeds, Shared(problem), device)
     if record not in get_args(Record):
         raise InputError(f"record is {record!r}; {did_you_mean(record, get_args(Record))}")
     own_workloads = _own_workloads(scenario)

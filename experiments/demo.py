@@ -74,7 +74,7 @@ def show_story(seeds: int, out: Path) -> Comparison:
         write_results(comparison, results.staging)
         results.publish()
     console.print(f"Report: {out / 'report.html'} (open it in a browser). Took {time.monotonic() - began:.0f} s.")
-    console.print(f"All schedulers: gpusched compare {SCENARIO} --schedulers default")
+    console.print(f"All schedulers: gpusched compare {SCENARIO} --schedulers all")
     return comparison
 
 

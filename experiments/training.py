@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import threading
 import time
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ def run_training(config: Training, out: Path, *, baselines: str, resume: bool, t
 
     ``baselines``: schedulers to compare validations with, separated by commas; ``all`` or ``none``.
     """
+    # What the extra lacks is said before minutes of preparation.
+    importlib.import_module("gpusched_env.agents.training.validation")
     teacher = None
     if config.imitation is not None:
         teacher = functools.partial(new_scheduler, config.imitation.scheduler)

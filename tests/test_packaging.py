@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -12,20 +13,31 @@ import tarfile
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 import pytest
+from packaging.metadata import Metadata
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import gpusched_env
 from gpusched_env.data import recorded_names
 from gpusched_env.hardware.specs import gpu_names
 from gpusched_env.scenarios.scenario import scenario_names
+from tests.experiments.test_commands import MISTAKES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "gpusched_env"
 LINKED = ("agents", "baselines", "experiments")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
+NOT_IN_THE_WHEEL = SETTINGS["tool"]["setuptools"]["exclude-package-data"]["*"]
+WHEEL_BYTES = 7_000_000
+DIST_INFO = f"gpusched_env-{gpusched_env.__version__}.dist-info"
+BESIDE = ("pyproject.toml", "MANIFEST.in", "LICENSE", "Makefile", "constraints.txt", "README.md", "CONTRIBUTING.md")
+"""Files beside the package."""
 
 DISTRIBUTION_OF = {
     "cuda": "cuda-core",
@@ -64,11 +76,11 @@ def shipped_files() -> Iterator[tuple[str, Path]]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built the long way round: source distribution, unpacked, wheel."""
+    """A wheel built the long way round: source distribution, which lies beside it, unpacked, wheel."""
     source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in BESIDE:
         shutil.copy(ROOT / name, source)
-    for name in ("gpusched_env", *LINKED):
+    for name in ("gpusched_env", *LINKED, "docs", "tests"):
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     build = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
     out = tmp_path_factory.mktemp("dist")
@@ -87,14 +99,26 @@ def test_the_wheel_holds_every_file_under_one_name(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {info.filename: info for info in archive.infolist()}
         tops = {PurePosixPath(name).parts[0] for name in packed}
-        assert tops == {"gpusched_env", f"gpusched_env-{gpusched_env.__version__}.dist-info"}
+        assert tops == {"gpusched_env", DIST_INFO}
         expected = dict(shipped_files())
         assert "gpusched_env/py.typed" in expected
         assert any(name.startswith("gpusched_env/baselines/") for name in expected)
         modules = {name for name in packed if name.startswith("gpusched_env/")}
-        assert modules == set(expected)
-        different = [name for name, path in expected.items() if archive.read(name) != path.read_bytes()]
+        kept_back = {name for name in expected if any(PurePosixPath(name).match(glob) for glob in NOT_IN_THE_WHEEL)}
+        assert modules == set(expected) - kept_back
+        different = [name for name in modules if archive.read(name) != expected[name].read_bytes()]
         assert not different
+        Metadata.from_email(archive.read(f"{DIST_INFO}/METADATA"), validate=True)
+    assert kept_back
+    assert wheel.stat().st_size <= WHEEL_BYTES
+
+
+def test_the_source_distribution_has_what_tests_and_pages_need(wheel: Path) -> None:
+    (source,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert packed.issuperset([*BESIDE, "tests/conftest.py", "docs/README.md"])
+    assert packed.issuperset(dict(shipped_files()))
 
 
 USE_EVERYTHING = """
@@ -138,8 +162,148 @@ def test_a_fresh_environment_runs_what_the_wheel_brings(wheel: Path, tmp_path: P
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     loaded = run(python, "-c", USE_EVERYTHING, cwd=tmp_path).split()
     assert loaded == [*gpu_names(), *recorded_names(), *scenario_names()]
-    listed = run(home / "bin" / "gpusched", "scenarios", cwd=tmp_path)
+    listed = run(home / "bin" / "gpusched", "list", "scenarios", cwd=tmp_path)
     assert "InferenceBesideTraining" in listed
+
+
+def needed(requirements: Iterable[str], seen: set[str]) -> set[str]:
+    """Names of distributions that these requirements bring, those behind them too."""
+    for text in requirements:
+        asked = Requirement(text)
+        extras = [{"extra": extra} for extra in ("", *asked.extras)]
+        name = canonicalize_name(asked.name)
+        if name not in seen and (asked.marker is None or any(asked.marker.evaluate(extra) for extra in extras)):
+            seen.add(name)
+            needed(metadata.requires(name) or (), seen)
+    return seen
+
+
+def environment_with(wheel: Path, home: Path, requirements: list[str]) -> Path:
+    """The interpreter of an environment with the wheel, these distributions of ours, and what they need."""
+    venv.create(home, with_pip=False)
+    python = home / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel, cwd=home)
+    (site_packages,) = home.glob("lib/python*/site-packages")
+    for name in needed(requirements, set()):
+        for file in metadata.files(name) or ():
+            top = file.parts[0]
+            if top not in ("..", "__pycache__") and not (site_packages / top).exists():
+                (site_packages / top).symlink_to(Path(str(file.locate())).parents[len(file.parts) - 1] / top)
+    return python
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the wheel and what it cannot do without."""
+    return environment_with(wheel, tmp_path_factory.mktemp("bare"), PROJECT["dependencies"])
+
+
+@pytest.fixture(scope="module")
+def untrained(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the extra ``experiments`` alone."""
+    asked = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["experiments"]]
+    return environment_with(wheel, tmp_path_factory.mktemp("untrained"), asked)
+
+
+TOY = """
+import gymnasium, gpusched_env, importlib.util
+assert not any(map(importlib.util.find_spec, ("loky", "pandas", "plotly", "rich", "torch", "typer")))
+env = gymnasium.make("gpusched_env:gpusched/Toy-v0", device="reference")
+_, info = env.reset(seed=0)
+ended = False
+while not ended:
+    _, _, ended, _, info = env.step(int(info["action_mask"].nonzero()[0][-1]))
+print(gpusched_env.run_episode("Toy", "sjf", device="reference"))
+"""
+
+
+@pytest.mark.long
+def test_toy_runs_with_the_wheel_alone(bare: Path, tmp_path: Path) -> None:
+    assert "Episode of Toy, seed 0" in run(bare, "-c", TOY, cwd=tmp_path)
+
+
+EPISODE = "gpusched_env.run_episode('Toy', 'sjf', device='reference')"
+LACKS = {
+    "gpusched_env.compare('Toy')": ("gpusched_env.compare", "experiments"),
+    "gpusched_env.evaluate('learned', 'Toy')": ("gpusched_env.evaluate", "experiments"),
+    "gpusched_env.rank(['Toy'])": ("gpusched_env.rank", "experiments"),
+    "gpusched_env.load_sweep('x')": ("gpusched_env.load_sweep", "experiments"),
+    "gpusched_env.load_comparison('x')": ("gpusched_env.load_comparison", "experiments"),
+    f"{EPISODE}.plot.timeline()": ("a chart", "experiments"),
+    f"{EPISODE}.to_frame()": ("a data frame", "experiments"),
+    "gpusched_env.make_device('cuda')": ("a real GPU", "gpu"),
+}
+"""What cannot be done without an extra, what the sentence is about, and the extra."""
+
+
+def advice(wheel: Path, extra: str) -> str:
+    return f"pip install 'gpusched-env[{extra}] @ {wheel.as_uri()}'"
+
+
+@pytest.mark.long
+def test_a_missing_extra_is_one_sentence_that_says_how_to_install_it(bare: Path, wheel: Path, tmp_path: Path) -> None:
+    code = f"""
+import gpusched_env
+assert hasattr(gpusched_env, "compare")
+from gpusched_env import compare
+for each in {list(LACKS)!r}:
+    try:
+        eval(each)
+    except gpusched_env.errors.InputError as error:
+        print(error)
+"""
+    said = run(bare, "-c", code, cwd=tmp_path).splitlines()
+    assert len(said) == len(LACKS)
+    for line, (what, extra) in zip(said, LACKS.values(), strict=True):
+        assert line.startswith(f"{what} needs ")
+        assert line.endswith(f": {advice(wheel, extra)}")
+
+
+MAIN = """
+import contextlib, io, json, shlex, sys
+from gpusched_env.experiments.cli import main
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["gpusched", *shlex.split(line)]
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code
+    print(json.dumps([status, said.getvalue()]))
+"""
+
+
+@pytest.mark.long
+def test_the_command_line_says_what_it_lacks(bare: Path, untrained: Path, wheel: Path, tmp_path: Path) -> None:
+    done = subprocess.run([bare.parent / "gpusched", "list"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"error: the command line needs typer: {advice(wheel, 'experiments')}\n",
+    )
+    asked = {
+        "train Toy --out x": ("gpusched train", "train"),
+        "tune ServingPoisson --json x.json": ("gpusched tune", "sweep"),
+        "lab search Toy --out x": ("gpusched lab search", "sweep"),
+        "lab fleet --days 0.02 --gpus 4 --shards 2 --ray-address local": ("--ray-address", "ray"),
+        "lab record x --sets kernels": ("recording", "gpu"),
+        "lab validate --live Toy": ("a real GPU", "gpu"),
+    }
+    printed = run(untrained, "-c", MAIN, json.dumps(list(asked)), cwd=tmp_path).splitlines()
+    for line, (what, extra) in zip(printed, asked.values(), strict=True):
+        status, said = json.loads(line)
+        assert (status, said.count("\n")) == (2, 1), said
+        assert said.startswith(f"error: {what} needs ")
+        assert said.endswith(f": {advice(wheel, extra)}\n")
+
+
+@pytest.mark.long
+def test_typical_mistakes_are_one_sentence_without_the_other_extras(untrained: Path, tmp_path: Path) -> None:
+    (tmp_path / "there.txt").write_text("text")
+    printed = run(untrained, "-c", MAIN, json.dumps(list(MISTAKES)), cwd=tmp_path).splitlines()
+    for mistake, line in zip(MISTAKES, printed, strict=True):
+        status, said = json.loads(line)
+        assert (status, said.count("\n")) == (2, 1), (mistake, said)
+        assert said.startswith("error: ")
 
 
 def test_importing_the_package_is_light() -> None:
