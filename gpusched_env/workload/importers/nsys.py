@@ -113,6 +113,8 @@ _RANGES = (59, 60)
 _MARK = 34
 """``eventType`` of an NVTX mark."""
 _TO_DEVICE, _TO_HOST = (1, 3), (2, 4)
+_PAGEABLE = 0
+"""``srcKind`` and ``dstKind`` of host memory that is not pinned (``ENUM_CUDA_MEM_KIND``)."""
 _MIGRATION = 11
 """``copyKind`` from here on is unified memory's, which no call of the program made."""
 _WORK = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
@@ -190,7 +192,7 @@ class _Export:
         kernels = list(self._rows("KERNEL", (*_WORK, *_SHAPE)))
         if not kernels:
             raise InputError(f"{self._origin}: no GPU kernel in the export; was the program's GPU work in its range?")
-        copies = self._rows("MEMCPY", (*_WORK, "bytes", "copyKind"))
+        copies = self._rows("MEMCPY", (*_WORK, "bytes", "copyKind", "srcKind", "dstKind"))
         return [
             *((OpKind.KERNEL, row) for row in kernels),
             *((_copy_kind(row), row) for row in copies if row.integer("copyKind") < _MIGRATION),
@@ -266,6 +268,7 @@ class _Export:
             number=-1 if correlation is None else correlation,
             shape=shape,
             bytes=0 if shape else row.integer("bytes", 0, MOST_BYTES),
+            pageable=_PAGEABLE in (row.values.get("srcKind"), row.values.get("dstKind")),
         )
 
     def _texts(self, *kinds: int) -> Iterator[tuple[Fields, str]]:

@@ -23,6 +23,10 @@ from gpusched_env.workload.importers.recording import (
 )
 from gpusched_env.workload.workload import OpKind
 
+COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE)
+ONE_PIECE_BYTES = 65_536
+"""The host does not wait for copies to the device that are no larger (CUDA C++ Programming Guide, *Concurrent Execution
+between Host and Device*)."""
 CLOCK_US = 0.01
 """Device times are compared no finer than this."""
 LOOK = 4096
@@ -58,6 +62,19 @@ class Action:
     def may_wait(self) -> bool:
         """Whether it is a synchronisation only where the times show it."""
         return not self.events and may_wait(self.call.name)
+
+    @property
+    def holds_its_call(self) -> bool:
+        """Whether its call returned with the end of a copy.
+
+        A call that copies pageable memory moves it piece by piece. On the way to the device it returns when the last
+        piece is in the driver's buffer, and still under way (CUDA Runtime API, *API synchronization behavior*).
+        """
+        if self.kind not in COPIES:
+            return False
+        copy = self.events[0]
+        in_pieces = copy.pageable and (self.kind is OpKind.COPY_TO_HOST or copy.bytes > ONE_PIECE_BYTES)
+        return self.end_us <= self.call.end_us or (in_pieces and self.start_us < self.call.end_us)
 
     @property
     def has_waited(self) -> bool:

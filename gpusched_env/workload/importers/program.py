@@ -52,7 +52,6 @@ def find_blocked(actions: Sequence[Action]) -> None:
         launch.returns_us = launch.call.start_us + usual_us.get(launch.call.name, launch.call.duration_us)
 
 
-_COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE)
 LOST_LAUNCHES = 0.05
 """Profilers drop a record now and then; a larger share of device events without a launch is an error."""
 
@@ -246,14 +245,17 @@ class _Walk:
     def launch(self, action: Action) -> None:
         """A launch; a copy that the call saw through to its end is followed by a synchronisation."""
         call = action.call
-        if action.kind in _COPIES and call.end_us >= action.end_us:
+        if action.holds_its_call:
             issued = call.start_us
             if action.before_us <= call.start_us:
                 issued = max(issued, action.start_us - self._timing.launch_latency_us)
             self._append(action.kind, action.stream, action, issued, issued)
-            seen = self._seen(call, max(action.before_us, action.end_us))
+            done_us = max(action.before_us, action.end_us)
+            # A piece that was still under way is waited for: the host has that much less to do behind it.
+            under_way = action.end_us > call.end_us
+            seen = done_us + self._timing.sync_latency_us if under_way else self._seen(call, done_us)
             self._append(OpKind.SYNC_STREAM, action.stream, None, issued, seen)
-            self.closed_us = call.end_us
+            self.closed_us = max(call.end_us, action.end_us)
         else:
             self._append(action.kind, action.stream, action, min(call.end_us, action.returns_us), call.end_us)
 
