@@ -15,8 +15,9 @@ option of ``torch.profiler``) it adds, in category ``cuda_sync`` and with the ca
 ``stream``, the event (``wait_on_cuda_event_id``) and, as far as known, the record
 (``wait_on_cuda_event_record_corr_id``, -1 for ``cudaEventRecordWithFlags``) and its stream (``wait_on_stream``); newer
 versions also write records of events, as category ``cuda_event``. Versions of 2022 and 2023 leave the calls of
-``cudaEventRecord`` out: where the stream is known, each is taken to be just before the wait for it, as PyTorch's
-``wait_stream`` makes both. What else is missing is inferred (:mod:`~gpusched_env.workload.importers.ordering`).
+``cudaEventRecord`` out: where the stream is known, each is taken to be just before the wait for it; where it is not, as
+:mod:`~gpusched_env.workload.importers.unseen` says. What else is missing is inferred
+(:mod:`~gpusched_env.workload.importers.ordering`).
 
 Work on the device has the ``External id`` of the operator that launched it. Operators also have a ``Record function
 id``, by which an execution trace of the same run is joined

@@ -9,7 +9,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpusched_env.errors import InputError
@@ -21,6 +21,7 @@ from gpusched_env.workload.importers.recording import (
     launches_graph,
     may_wait,
 )
+from gpusched_env.workload.importers.unseen import UNSEEN, with_records
 from gpusched_env.workload.workload import OpKind
 
 COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE)
@@ -106,7 +107,7 @@ def resolved_actions(recording: Recording, launched: Iterable[tuple[HostCall, De
         launched: its device work with its launch calls.
     """
     device = _device_actions(launched)
-    orders = [Action(order.call, order.kind, order.stream, order=order) for order in _with_records(recording.orders)]
+    orders = [Action(o.call, o.kind, o.stream, order=o) for o in with_records(recording.orders, device)]
     if len({action.stream for action in device}) == 1:
         for action in orders:
             # The one stream is all there is.
@@ -120,15 +121,6 @@ def resolved_actions(recording: Recording, launched: Iterable[tuple[HostCall, De
         if not action.may_wait or (action.call.thread in launching and action.has_waited):
             found.append(action)
     return found
-
-
-def _with_records(orders: Sequence[OrderCall]) -> Iterator[OrderCall]:
-    """The orders, with a record before each wait where the profiler saw none at all (PyTorch in 2022)."""
-    saw_none = not any(order.kind is OpKind.RECORD for order in orders)
-    for order in orders:
-        if saw_none and order.kind is OpKind.WAIT:
-            yield OrderCall(HostCall("unseen", order.call.start_us, 0.0, order.call.thread), OpKind.RECORD)
-        yield order
 
 
 def _one_wait_each(actions: Iterable[Action]) -> list[Action]:
@@ -233,6 +225,7 @@ class _Resolver:
         assert order is not None, "of orders alone"
         if order.record is not None:
             action.record = self._by_number.get(order.record)
+            action.inferred = action.record is not None and action.record.call.name == UNSEEN
             return
         action.inferred = True
         records = self._own_records.get(action.call.thread) or self._records
