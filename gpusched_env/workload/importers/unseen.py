@@ -25,6 +25,9 @@ UNSEEN: Final = "unseen"
 AT_ONCE_US: Final = 10.0
 """What waits for another stream starts within this time of its end (recommenders on V100 and A100: 1 to 9 us)."""
 
+_LOOK: Final = 64
+"""Waits and ends that are looked at for a launch."""
+
 
 def with_records(orders: Sequence[OrderCall], launches: Sequence[Action]) -> Iterator[OrderCall]:
     """The orders, with a record for each wait if the profiler saw none at all.
@@ -77,17 +80,18 @@ def _shown(orders: Sequence[OrderCall], launches: Sequence[Action]) -> Mapping[i
         if launch.start_us - could_us <= AT_ONCE_US:
             continue
         first = bisect_left(ends_us, launch.start_us - AT_ONCE_US)
-        for before in reversed(by_end[first : bisect_right(ends_us, launch.start_us)]):
-            since_us = max(called_us, before.call.start_us)
-            rows = [row for _, row in waits[_after(waits, since_us) : _after(waits, launch.call.start_us)]]
-            free = [row for row in rows if row not in found]
-            if before.stream != launch.stream and free:
-                own = [row for row in free if orders[row].call.thread == launch.call.thread]
-                row = (own or free)[-1]
-                at = orders[row].call if last[before.stream] is before else before.call
-                at_us = at.start_us if at is orders[row].call else at.end_us
-                record = OrderCall(HostCall(UNSEEN, at_us, 0.0, at.thread), OpKind.RECORD, row, before.stream)
-                found[row] = _Shown(record, launch.stream)
+        for before in reversed(by_end[first : bisect_right(ends_us, launch.start_us)][-_LOOK:]):
+            if before.stream == launch.stream:
+                continue
+            since = _after(waits, max(called_us, before.call.start_us))
+            rows = [row for _, row in waits[since : _after(waits, launch.call.start_us)][-_LOOK:] if row not in found]
+            if rows:
+                own = [row for row in rows if orders[row].call.thread == launch.call.thread]
+                row = (own or rows)[-1]
+                wait = orders[row].call
+                at = replace(before.call, start_us=before.call.end_us) if last[before.stream] is not before else wait
+                call = HostCall(UNSEEN, at.start_us, 0.0, at.thread)
+                found[row] = _Shown(OrderCall(call, OpKind.RECORD, row, before.stream), launch.stream)
                 break
     return found
 
