@@ -21,7 +21,6 @@ from gpusched_env.workload.importers.combining import CacheRow, with_cache, with
 from gpusched_env.workload.importers.recording import Selection
 from gpusched_env.workload.workload import encode_workload
 
-
 NOTED_PACE: Final = 0.03
 """From this share on that an iteration is longer or shorter than it was, the range over iterations is shown."""
 

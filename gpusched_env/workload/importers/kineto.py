@@ -130,7 +130,7 @@ def read_kineto(
         overheads=tuple(parts.overheads),
         unprofiled_us=_unprofiled(document, origin),
         host_work=tuple(_call(event) for event in parts.operators) if _threads(parts) > 1 else (),
-        advice="import the trace as the profiler wrote it, not a part; if it is, profile fewer steps, so that no record is dropped"
+        advice="import the whole trace, not a part; if it is whole, profile fewer steps, so that no record is dropped"
         if launches
         else "profile with ProfilerActivity.CPU and ProfilerActivity.CUDA",
     )
