@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,9 @@ from gpusched_env.workload.importers.combining import CacheRow, with_cache, with
 from gpusched_env.workload.importers.recording import Selection
 from gpusched_env.workload.workload import encode_workload
 
+NOTED_PACE: Final = 0.03
+"""From this share on that an iteration is longer or shorter than it was, the range over iterations is shown."""
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -35,6 +39,8 @@ class Imported:
         classes = ", ".join(f"{kind} {share:.0%}" for kind, share in s.class_shares.items() if share > 0)
         gaps = f"{s.gaps:.0f}, median {s.gap_median_us:.1f} µs, 95th percentile {s.gap_p95_us:.1f} µs"
         pace = f"{abs(s.pace):.1%} {'longer' if s.pace > 0.0 else 'shorter'} than that median"
+        if max(map(abs, s.paces)) > NOTED_PACE:
+            pace += f" (iterations: {s.paces[0]:+.1%} to {s.paces[1]:+.1%})"
         rows = {
             "workload": s.name,
             "GPU": s.gpu,

@@ -21,7 +21,7 @@ SCHEMA = {
     "CUPTI_ACTIVITY_KIND_MEMCPY": """
         start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL,
         streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL,
-        copyKind INTEGER NOT NULL""",
+        copyKind INTEGER NOT NULL, srcKind INTEGER, dstKind INTEGER""",
     "CUPTI_ACTIVITY_KIND_MEMSET": """
         start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL,
         streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, value INTEGER NOT NULL,
@@ -80,8 +80,8 @@ class Export:
         values = self._work(start, duration, correlation, stream) | {"demangledName": text, "shortName": text}
         self.insert("CUPTI_ACTIVITY_KIND_KERNEL", **(values | shape | sizes | {"sharedMemoryExecuted": 8192} | more))
 
-    def copy(self, start: float, duration: float, correlation: int, kind: int, size: int = 64) -> None:
-        values = self._work(start, duration, correlation, 7)
+    def copy(self, start: float, duration: float, correlation: int, kind: int, size: int = 64, **memory: int) -> None:
+        values = self._work(start, duration, correlation, 7) | memory
         self.insert("CUPTI_ACTIVITY_KIND_MEMCPY", **values, bytes=size, copyKind=kind)
 
     def memset(self, start: float, duration: float, correlation: int, size: int = 64) -> None:

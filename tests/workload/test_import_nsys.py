@@ -179,3 +179,40 @@ def test_a_recorded_report(tmp_path: Path) -> None:
         assert kinds[second_wait] == (OpKind.WAIT, 0)
         assert kinds.index((OpKind.KERNEL, 1)) > first_wait
         assert kinds[-4:-1] == [(OpKind.COPY_TO_HOST, 0), (OpKind.SYNC_STREAM, 0), (OpKind.SYNC_STREAM, 0)]
+
+
+def test_what_began_before_the_session_has_a_time_before_0(tmp_path: Path, gpu: GpuSpec) -> None:
+    path = three_kernels(tmp_path / "net.sqlite").close()
+    expected = import_trace(path, gpu)
+    database = sqlite3.connect(path)
+    for table in ("KERNEL", "MEMCPY", "RUNTIME"):
+        database.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{table} SET start = start - 1030000, end = end - 1030000")
+    database.execute("UPDATE NVTX_EVENTS SET start = start - 1030000, end = end - 1030000")
+    database.commit()
+    database.close()
+    assert import_trace(path, gpu) == expected
+
+
+def test_kernels_of_unknown_shared_memory_use_none(tmp_path: Path, gpu: GpuSpec) -> None:
+    path = three_kernels(tmp_path / "net.sqlite").close()
+    database = sqlite3.connect(path)
+    for column in ("staticSharedMemory", "dynamicSharedMemory"):
+        database.execute(f"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN {column}")
+    database.commit()
+    database.close()
+    workload = import_trace(path, gpu)
+    assert {kernel.shared_bytes for kernel in workload.kernels} == {0}
+    assert "3 kernels without shared memory, taken to use none" in workload.source
+
+
+@pytest.mark.parametrize("pageable", [True, False])
+def test_the_memory_of_a_copy_says_whether_its_call_moves_it(tmp_path: Path, gpu: GpuSpec, pageable: bool) -> None:
+    """From 30 to 1040 on the device; the call lasts from 20 to 1020."""
+    export = Export(tmp_path / "net.sqlite")
+    export.call("cudaMemcpyAsync_v3020", 20.0, 1000.0, 1)
+    export.copy(30.0, 1010.0, 1, kind=1, size=10_000_000, srcKind=0 if pageable else 1, dstKind=2)
+    export.call("cudaLaunchKernel_v7000", 1060.0, 4.0, 2)
+    export.kernel(1066.0, 10.0, 2)
+    (variant,) = import_trace(export.close(), gpu).variants
+    synchronises = [op.kind is OpKind.SYNC for op in variant.ops]
+    assert synchronises == [False, *[True] * pageable, False, True]

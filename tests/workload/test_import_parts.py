@@ -198,7 +198,7 @@ def test_advice_is_that_of_the_profiler(tmp_path: Path, gpu: GpuSpec) -> None:
     with refused(InputError, "ProfilerActivity.CPU"):
         imported(tmp_path, bare, gpu)
     dropped = [event for event in three_kernels() if event["name"] != "cuLaunchKernelEx"]
-    with refused(InputError, "1 of 4 kernels", "record"):
+    with refused(InputError, "1 of 4 kernels", "not a part"):
         imported(tmp_path, dropped, gpu)
     export = Export(tmp_path / "net.sqlite")
     export.kernel(5.0, 1.0, 1)

@@ -1,8 +1,11 @@
 """The summary of a workload, by hand."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
+from gpusched_env.experiments.importing import Imported
 from gpusched_env.hardware.specs import load_gpu
 from gpusched_env.workload.importers import summarise
 from gpusched_env.workload.kernel import Kernel
@@ -67,10 +70,24 @@ def test_means_over_iterations() -> None:
 def test_the_pace_compares_a_median_with_a_median() -> None:
     """Iterations that take alone what was recorded keep their pace, whatever their mean is."""
     short, long = ((Op(OpKind.KERNEL, us, 0, 30.0), Op(OpKind.SYNC, 0.0)) for us in (5.0, 65.0))
-    recorded = msgspec.structs.replace(workload(short, short, long), iteration_us=(40.0, 40.0, 100.0))
+    recorded = msgspec.structs.replace(workload(short, short, long), iteration_us=(40.0, 40.0, 100.0), profiled=True)
     figures = summarise(recorded, GPU)
     assert (figures.wall_us, figures.alone_us, figures.pace) == (40.0, 40.0, 0.0)
+    assert figures.paces == (0.0, 0.0)
     assert figures.idle_share == pytest.approx(1.0 - 30.0 / 60.0)
+
+
+def test_iterations_that_have_not_kept_their_pace_are_shown(tmp_path: Path) -> None:
+    short, long = ((Op(OpKind.KERNEL, us, 0, 30.0), Op(OpKind.SYNC, 0.0)) for us in (5.0, 65.0))
+    recorded = msgspec.structs.replace(workload(short, short, long), iteration_us=(40.0, 50.0, 80.0), profiled=True)
+    figures = summarise(recorded, GPU)
+    assert figures.paces == pytest.approx((-0.2, 0.25))
+    assert "(iterations: -20.0% to +25.0%)" in str(Imported(tmp_path / "w.json", figures))
+    # Without the profiler the times are those of other iterations.
+    other = summarise(msgspec.structs.replace(recorded, profiled=False), GPU)
+    assert other.paces == pytest.approx((-0.2, 1.0))
+    kept = summarise(msgspec.structs.replace(recorded, iteration_us=(40.0, 41.0, 100.0)), GPU)
+    assert "iterations:" not in str(Imported(tmp_path / "w.json", kept))
 
 
 def test_streams_graphs_and_threads_by_hand() -> None:

@@ -9,7 +9,7 @@ from gpusched_env.workload.alone import recorded_threads
 from gpusched_env.workload.idle_gpu import IdleGpu
 from gpusched_env.workload.importers import summarise
 from gpusched_env.workload.workload import Op, OpKind, Workload
-from tests.workload.kineto_traces import Event, call, imported, kernel, mark
+from tests.workload.kineto_traces import Event, call, imported, kernel, mark, memcpy
 
 KERNELS, DEPTH = 600, 1000
 
@@ -126,6 +126,40 @@ def test_a_call_that_may_wait_and_did_not_is_host_time(tmp_path: Path, gpu: GpuS
             Op(OpKind.KERNEL, 130.0, 0, 10.0),
             Op(OpKind.SYNC, 10.0),
         )
+
+
+def after_a_copy(memory: str, size: int) -> list[Event]:
+    """A copy to the device from 30 to 1040, whose call lasts from 20 to 1020, and a kernel launched at 1060."""
+    return [
+        mark(0.0, 1100.0),
+        call("cudaMemcpyAsync", 20.0, 1000.0, 1),
+        memcpy(f"Memcpy HtoD ({memory} -> Device)", 30.0, 1010.0, 1, size),
+        call("cudaLaunchKernel", 1060.0, 4.0, 2),
+        kernel(1066.0, 10.0, 2),
+        call("cudaDeviceSynchronize", 1068.0, 11.0, 3),
+    ]
+
+
+def test_a_call_that_moves_pageable_memory_returns_with_the_last_piece_under_way(tmp_path: Path, gpu: GpuSpec) -> None:
+    workload = imported(tmp_path, after_a_copy("Pageable", 10_000_000), gpu)
+    timing = gpu.timing
+    issued, seen = 30.0 - timing.launch_latency_us, 1040.0 + timing.sync_latency_us
+    assert workload.variants[0].ops == (
+        Op(OpKind.COPY_TO_DEVICE, issued, -1, 1010.0, 10_000_000),
+        Op(OpKind.SYNC, 0.0),
+        Op(OpKind.KERNEL, 1064.0 - seen, 0, 10.0),
+        Op(OpKind.SYNC, 4.0),
+    )
+    assert summarise(workload, gpu).pace == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("memory", "size"), [("Pinned", 10_000_000), ("Pageable", 64_000)])
+def test_a_call_that_does_not_move_memory_itself_is_host_time(
+    tmp_path: Path, gpu: GpuSpec, memory: str, size: int
+) -> None:
+    (variant,) = imported(tmp_path, after_a_copy(memory, size), gpu).variants
+    assert [op.kind for op in variant.ops] == [OpKind.COPY_TO_DEVICE, OpKind.KERNEL, OpKind.SYNC]
+    assert variant.ops[0].host_us == 1020.0
 
 
 def test_a_thread_that_only_looks_is_no_host_thread(tmp_path: Path, gpu: GpuSpec) -> None:

@@ -227,7 +227,9 @@ def build_workload(recording: Recording, gpu: GpuSpec, summary: str = "") -> Wor
         notes.append(f"{paired} waits for events paired with the record before them")
     left_out = sum(iteration.left_out for iteration in found)
     if left_out:
-        notes.append(f"{left_out} waits for events left out: no record in their iteration fits")
+        notes.append(
+            f"{left_out} waits for events left out: no record in their iteration fits, or shows that it was waited for"
+        )
     return Workload(
         name=recording.name,
         summary=summary,

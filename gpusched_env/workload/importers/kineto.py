@@ -15,8 +15,9 @@ option of ``torch.profiler``) it adds, in category ``cuda_sync`` and with the ca
 ``stream``, the event (``wait_on_cuda_event_id``) and, as far as known, the record
 (``wait_on_cuda_event_record_corr_id``, -1 for ``cudaEventRecordWithFlags``) and its stream (``wait_on_stream``); newer
 versions also write records of events, as category ``cuda_event``. Versions of 2022 and 2023 leave the calls of
-``cudaEventRecord`` out: where the stream is known, each is taken to be just before the wait for it, as PyTorch's
-``wait_stream`` makes both. What else is missing is inferred (:mod:`~gpusched_env.workload.importers.ordering`).
+``cudaEventRecord`` out: where the stream is known, each is taken to be just before the wait for it; where it is not, as
+:mod:`~gpusched_env.workload.importers.unseen` says. What else is missing is inferred
+(:mod:`~gpusched_env.workload.importers.ordering`).
 
 Work on the device has the ``External id`` of the operator that launched it. Operators also have a ``Record function
 id``, by which an execution trace of the same run is joined
@@ -129,7 +130,7 @@ def read_kineto(
         overheads=tuple(parts.overheads),
         unprofiled_us=_unprofiled(document, origin),
         host_work=tuple(_call(event) for event in parts.operators) if _threads(parts) > 1 else (),
-        advice="profile fewer steps, so that no record is dropped"
+        advice="import the whole trace, not a part; if it is whole, profile fewer steps, so that no record is dropped"
         if launches
         else "profile with ProfilerActivity.CPU and ProfilerActivity.CUDA",
     )

@@ -167,7 +167,7 @@ def _timed(events: Sequence[DeviceEvent]) -> Iterator[DeviceEvent]:
     for event in events:
         if not _untimed(event):
             durations[_kind(event)].append(event.duration_us)
-    ends_us: dict[int, float] = defaultdict(float)
+    ends_us: dict[int, float] = defaultdict(lambda: -math.inf)
     """When the last event of each stream has ended."""
     for event in sorted(events, key=lambda event: event.start_us if event.call is None else event.call.start_us):
         if _untimed(event):

@@ -106,6 +106,7 @@ def _bounded(column: str) -> str:
 
 _HEADER = b"SQLite format 3\0"
 _PREFIX = "CUPTI_ACTIVITY_KIND_"
+_EARLIEST = -(2**63)
 _UNKNOWN = 2**32 - 1
 """CUPTI's number for a stream or event that does not apply."""
 _RANGES = (59, 60)
@@ -113,11 +114,14 @@ _RANGES = (59, 60)
 _MARK = 34
 """``eventType`` of an NVTX mark."""
 _TO_DEVICE, _TO_HOST = (1, 3), (2, 4)
+_PAGEABLE = 0
+"""``srcKind`` and ``dstKind`` of host memory that is not pinned (``ENUM_CUDA_MEM_KIND``)."""
 _MIGRATION = 11
 """``copyKind`` from here on is unified memory's, which no call of the program made."""
 _WORK = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 _AXES = tuple(f"{of}{axis}" for of in ("grid", "block") for axis in "XYZ")
-_SHAPE = ("demangledName", *_AXES, "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
+_SHARED = ("staticSharedMemory", "dynamicSharedMemory")
+_SHAPE = ("demangledName", *_AXES, "registersPerThread", *_SHARED)
 _TEXTS = ((f"{_PREFIX}KERNEL", "demangledName"), (f"{_PREFIX}RUNTIME", "nameId"), ("NVTX_EVENTS", "textId"))
 _GPU = ("id", "cuDevice", "deviceId", "name", "smCount", "numMultiprocessors", "totalMemory", "globalMemorySize")
 
@@ -166,6 +170,7 @@ class _Export:
             what = "CUDA graphs were traced as a whole; profile with --cuda-graph-trace=node"
             raise InputError(f"{self._origin}: {what}")
         calls = self._calls(part)
+        without = sum(kind is OpKind.KERNEL and _part(row) == part and not _has_shared(row) for kind, row in work)
         recording = Recording(
             name=name,
             origin=self._origin,
@@ -176,6 +181,7 @@ class _Export:
             iterations=tuple(pick_iterations(list(self._marks(part)), iteration, self._origin)),
             overheads=tuple(self._overheads(part)),
             unprofiled_us=self._unprofiled(part),
+            notes=(f"{without} kernels without shared memory, taken to use none",) if without else (),
             advice="record a shorter range (--capture-range), so that no record is dropped"
             if calls
             else "profile with nsys profile --trace=cuda,nvtx, and a range that has the launches",
@@ -190,7 +196,7 @@ class _Export:
         kernels = list(self._rows("KERNEL", (*_WORK, *_SHAPE)))
         if not kernels:
             raise InputError(f"{self._origin}: no GPU kernel in the export; was the program's GPU work in its range?")
-        copies = self._rows("MEMCPY", (*_WORK, "bytes", "copyKind"))
+        copies = self._rows("MEMCPY", (*_WORK, "bytes", "copyKind", "srcKind", "dstKind"))
         return [
             *((OpKind.KERNEL, row) for row in kernels),
             *((_copy_kind(row), row) for row in copies if row.integer("copyKind") < _MIGRATION),
@@ -253,7 +259,7 @@ class _Export:
                 grid=_dimensions(row, "grid"),
                 block=_dimensions(row, "block"),
                 registers=row.integer("registersPerThread", 0, 255) if known else 0,
-                shared_bytes=row.integer("staticSharedMemory") + row.integer("dynamicSharedMemory"),
+                shared_bytes=sum(row.integer(column) for column in _SHARED if _has_shared(row)),
             )
         correlation = _number(row, "correlationId")
         return DeviceEvent(
@@ -266,6 +272,7 @@ class _Export:
             number=-1 if correlation is None else correlation,
             shape=shape,
             bytes=0 if shape else row.integer("bytes", 0, MOST_BYTES),
+            pageable=_PAGEABLE in (row.values.get("srcKind"), row.values.get("dstKind")),
         )
 
     def _texts(self, *kinds: int) -> Iterator[tuple[Fields, str]]:
@@ -355,9 +362,14 @@ def _dimensions(row: Fields, of: str) -> tuple[int, int, int]:
     return x, y, z
 
 
+def _has_shared(row: Fields) -> bool:
+    """Whether the export has what shared memory a kernel uses."""
+    return any(column in row.values for column in _SHARED)
+
+
 def _span_us(row: Fields) -> tuple[float, float]:
-    """Start and duration of a row, in microseconds."""
-    start, end = row.integer("start"), row.integer("end")
+    """Start and duration of a row, in microseconds. Time 0 is the session's start; what began before is negative."""
+    start, end = row.integer("start", _EARLIEST), row.integer("end", _EARLIEST)
     if end < start:
         raise row.fail("end", f"a time not before its start, {start}")
     return start / 1e3, (end - start) / 1e3

@@ -9,7 +9,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpusched_env.errors import InputError
@@ -21,8 +21,13 @@ from gpusched_env.workload.importers.recording import (
     launches_graph,
     may_wait,
 )
+from gpusched_env.workload.importers.unseen import UNSEEN, with_records
 from gpusched_env.workload.workload import OpKind
 
+COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE)
+ONE_PIECE_BYTES = 65_536
+"""The host does not wait for copies to the device that are no larger (CUDA C++ Programming Guide, *Concurrent Execution
+between Host and Device*)."""
 CLOCK_US = 0.01
 """Device times are compared no finer than this."""
 LOOK = 4096
@@ -60,6 +65,19 @@ class Action:
         return not self.events and may_wait(self.call.name)
 
     @property
+    def holds_its_call(self) -> bool:
+        """Whether its call returned with the end of a copy.
+
+        A call that copies pageable memory moves it piece by piece. On the way to the device it returns when the last
+        piece is in the driver's buffer, and still under way (CUDA Runtime API, *API synchronization behavior*).
+        """
+        if self.kind not in COPIES:
+            return False
+        copy = self.events[0]
+        in_pieces = copy.pageable and (self.kind is OpKind.COPY_TO_HOST or copy.bytes > ONE_PIECE_BYTES)
+        return self.end_us <= self.call.end_us or (in_pieces and self.start_us < self.call.end_us)
+
+    @property
     def has_waited(self) -> bool:
         """Whether the times show that it has waited; one query alone returns at once."""
         shown = self.call.start_us < self.before_us <= self.call.end_us
@@ -89,7 +107,7 @@ def resolved_actions(recording: Recording, launched: Iterable[tuple[HostCall, De
         launched: its device work with its launch calls.
     """
     device = _device_actions(launched)
-    orders = [Action(order.call, order.kind, order.stream, order=order) for order in _with_records(recording.orders)]
+    orders = [Action(o.call, o.kind, o.stream, order=o) for o in with_records(recording.orders, device)]
     if len({action.stream for action in device}) == 1:
         for action in orders:
             # The one stream is all there is.
@@ -103,15 +121,6 @@ def resolved_actions(recording: Recording, launched: Iterable[tuple[HostCall, De
         if not action.may_wait or (action.call.thread in launching and action.has_waited):
             found.append(action)
     return found
-
-
-def _with_records(orders: Sequence[OrderCall]) -> Iterator[OrderCall]:
-    """The orders, with a record before each wait where the profiler saw none at all (PyTorch in 2022)."""
-    saw_none = not any(order.kind is OpKind.RECORD for order in orders)
-    for order in orders:
-        if saw_none and order.kind is OpKind.WAIT:
-            yield OrderCall(HostCall("unseen", order.call.start_us, 0.0, order.call.thread), OpKind.RECORD)
-        yield order
 
 
 def _one_wait_each(actions: Iterable[Action]) -> list[Action]:
@@ -216,6 +225,7 @@ class _Resolver:
         assert order is not None, "of orders alone"
         if order.record is not None:
             action.record = self._by_number.get(order.record)
+            action.inferred = action.record is not None and action.record.call.name == UNSEEN
             return
         action.inferred = True
         records = self._own_records.get(action.call.thread) or self._records

@@ -52,7 +52,6 @@ def find_blocked(actions: Sequence[Action]) -> None:
         launch.returns_us = launch.call.start_us + usual_us.get(launch.call.name, launch.call.duration_us)
 
 
-_COPIES = (OpKind.COPY_TO_DEVICE, OpKind.COPY_TO_HOST, OpKind.COPY_ON_DEVICE)
 LOST_LAUNCHES = 0.05
 """Profilers drop a record now and then; a larger share of device events without a launch is an error."""
 
@@ -89,7 +88,8 @@ class Iteration:
     closed: bool
     """Whether the host itself synchronised at the end; if not, a synchronisation was added."""
     left_out: int
-    """Waits for events that nothing of the iteration records, or no record whose times fit."""
+    """Waits for events that nothing of the iteration records, or no record whose times fit; and those of which the
+    record is inferred and was done before the iteration began."""
 
     @property
     def ops(self) -> Iterator[ImportedOp]:
@@ -216,7 +216,9 @@ def _kept(own: Sequence[Action]) -> tuple[set[Action], int]:
             kept.add(action)
         elif action.kind in (OpKind.WAIT, OpKind.SYNC_EVENT):
             record = action.record
-            if record is None or record not in records:
+            # Done before the iteration began: nothing shows that anything has waited for it.
+            idle = action.kind is OpKind.WAIT and record is not None and record.before_us <= own[0].busy_until_us
+            if record is None or record not in records or (action.inferred and idle):
                 left_out += not action.may_wait
             elif action.kind is OpKind.SYNC_EVENT or (action.stream in streams and action.stream != record.stream):
                 kept |= {action, record}
@@ -246,14 +248,17 @@ class _Walk:
     def launch(self, action: Action) -> None:
         """A launch; a copy that the call saw through to its end is followed by a synchronisation."""
         call = action.call
-        if action.kind in _COPIES and call.end_us >= action.end_us:
+        if action.holds_its_call:
             issued = call.start_us
             if action.before_us <= call.start_us:
                 issued = max(issued, action.start_us - self._timing.launch_latency_us)
             self._append(action.kind, action.stream, action, issued, issued)
-            seen = self._seen(call, max(action.before_us, action.end_us))
+            done_us = max(action.before_us, action.end_us)
+            # A piece that was still under way is waited for: the host has that much less to do behind it.
+            under_way = action.end_us > call.end_us
+            seen = done_us + self._timing.sync_latency_us if under_way else self._seen(call, done_us)
             self._append(OpKind.SYNC_STREAM, action.stream, None, issued, seen)
-            self.closed_us = call.end_us
+            self.closed_us = max(call.end_us, action.end_us)
         else:
             self._append(action.kind, action.stream, action, min(call.end_us, action.returns_us), call.end_us)
 

@@ -67,6 +67,7 @@ def device_event(event: Fields, kind: OpKind, launches: Mapping[int, RecordedLau
         number=number,
         shape=shape,
         bytes=size,
+        pageable="Pageable" in name,
     )
 
 

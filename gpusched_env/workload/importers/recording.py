@@ -127,6 +127,8 @@ class DeviceEvent:
     """Launch configuration of a kernel; ``None`` for other work."""
     bytes: int = 0
     """Bytes moved by a copy or memset."""
+    pageable: bool = False
+    """Whether the host memory of a copy is pageable: the driver moves it through a buffer of its own."""
     reads: tuple[Segment, ...] | None = None
     writes: tuple[Segment, ...] | None = None
     """Memory that it reads and writes, if that is known."""

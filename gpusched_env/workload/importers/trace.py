@@ -119,6 +119,8 @@ class WorkloadSummary:
     """Median of the measured wall times."""
     alone_us: float
     """Median length of the iterations as the program replays them alone; about ``wall_us``."""
+    paces: tuple[float, float]
+    """Least and greatest share by which the replay of an iteration is longer than what was measured of it."""
     kernels: float
     """Kernels launched."""
     identities: int
@@ -195,6 +197,7 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
         iterations=len(variants),
         wall_us=statistics.median(workload.iteration_us),
         alone_us=alone_us,
+        paces=_paces(workload, lengths_us),
         kernels=_mean(variants, lambda op: op.kind is OpKind.KERNEL),
         identities=len(workload.kernels),
         busy_us=_mean(variants, lambda op: op.duration_us),
@@ -217,6 +220,15 @@ def summarise(workload: Workload, gpu: GpuSpec | None = None) -> WorkloadSummary
         class_shares=class_shares,
         caution=_caution(workload, spec, alone_us),
     )
+
+
+def _paces(workload: Workload, lengths_us: Sequence[float]) -> tuple[float, float]:
+    """The range over iterations; measured is the median, if the times are not those of these iterations."""
+    measured_us: Sequence[float] = workload.iteration_us
+    if not workload.profiled or len(measured_us) != len(lengths_us):
+        measured_us = [statistics.median(measured_us)] * len(lengths_us)
+    found = [alone / measured - 1.0 for alone, measured in zip(lengths_us, measured_us, strict=True)]
+    return min(found), max(found)
 
 
 def _caution(workload: Workload, spec: GpuSpec, alone_us: float) -> str:
