@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpusched_env.baselines.registry import scheduler_names
-from gpusched_env.experiments.reference import leaderboard, schedulers
+from gpusched_env.envs.datasheet import other_games
+from gpusched_env.experiments.reference import environments, leaderboard, schedulers
 from gpusched_env.experiments.reference.__main__ import PAGES
 from gpusched_env.experiments.reference.docstrings import attribute_docstrings, markdown
 from gpusched_env.experiments.reference.interface import TABLES, source, unit
@@ -16,6 +17,7 @@ from gpusched_env.games.child_launches.baselines.registry import LAUNCH_SCHEDULE
 from gpusched_env.games.fleet.baselines.cluster.registry import PLACEMENT_SCHEDULERS
 from gpusched_env.games.fleet.baselines.registry import DISPATCHERS
 from gpusched_env.games.task_queues.baselines.registry import TASK_SCHEDULERS
+from gpusched_env.scenarios.scenario import scenario_names
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -48,6 +50,15 @@ def test_links_lead_to_headings_of_the_pages(made: dict[str, str]) -> None:
     }
     assert {("scenarios", "a-file-of-your-own"), ("interface", "commands")} <= links
     assert links - headings == set()
+
+
+def test_every_environment_is_in_the_table_with_its_film_and_headroom(made: dict[str, str]) -> None:
+    rows = {str(row[0]).split("]")[0].strip("["): [str(cell) for cell in row] for row in environments.glance().rows}
+    assert list(rows) == [*scenario_names(), *other_games()]
+    assert all(f"(#{environments.anchor(name)}) ![" in row[0] for name, row in rows.items())
+    assert rows["MultiTenantSaturated"][1].startswith("-12")
+    assert rows["ServingOverload"][-1] == "v1, v0, another problem"
+    assert environments.glance().markdown() in made["environments"]
 
 
 def test_the_leaderboard_is_that_of_the_result_files() -> None:
