@@ -79,21 +79,27 @@ def _shown(orders: Sequence[OrderCall], launches: Sequence[Action]) -> Mapping[i
         free_us[launch.stream] = max(free_us[launch.stream], launch.end_us)
         if launch.start_us - could_us <= AT_ONCE_US:
             continue
-        first = bisect_left(ends_us, launch.start_us - AT_ONCE_US)
-        for before in reversed(by_end[first : bisect_right(ends_us, launch.start_us)][-_LOOK:]):
+        first, end = bisect_left(ends_us, launch.start_us - AT_ONCE_US), bisect_right(ends_us, launch.start_us)
+        for before in reversed(by_end[max(first, end - _LOOK) : end]):
             if before.stream == launch.stream:
                 continue
             since = _after(waits, max(called_us, before.call.start_us))
-            rows = [row for _, row in waits[since : _after(waits, launch.call.start_us)][-_LOOK:] if row not in found]
+            until = _after(waits, launch.call.start_us)
+            rows = [row for _, row in waits[max(since, until - _LOOK) : until] if row not in found]
             if rows:
                 own = [row for row in rows if orders[row].call.thread == launch.call.thread]
                 row = (own or rows)[-1]
-                wait = orders[row].call
-                at = replace(before.call, start_us=before.call.end_us) if last[before.stream] is not before else wait
-                call = HostCall(UNSEEN, at.start_us, 0.0, at.thread)
-                found[row] = _Shown(OrderCall(call, OpKind.RECORD, row, before.stream), launch.stream)
+                found[row] = _Shown(_record(row, orders[row], before, last[before.stream]), launch.stream)
                 break
     return found
+
+
+def _record(number: int, wait: OrderCall, before: Action, last: Action) -> OrderCall:
+    """The record behind a launch: just before the wait, if that launch was the last of its stream."""
+    at_us, thread = before.call.end_us, before.call.thread
+    if before is last:
+        at_us, thread = wait.call.start_us, wait.call.thread
+    return OrderCall(HostCall(UNSEEN, at_us, 0.0, thread), OpKind.RECORD, number, before.stream)
 
 
 def _after(waits: Sequence[tuple[float, int]], us: float) -> int:
