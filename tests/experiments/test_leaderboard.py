@@ -27,7 +27,7 @@ def test_the_file_with_the_most_schedulers_stands_for_a_scenario(tmp_path: Path)
     row = counting(tmp_path, a=FEW, b=MORE)
     assert row.file == "results/b.json"
     assert row.cells() == [
-        "One", "own", "2 seeds", "`orion` 8", "`tuned:plan` 8.25", "11.5", "–", "–", "–",
+        "One", "own", "2 seeds", "`orion` 8.000", "`tuned:plan` 8.250", "11.500", "–", "–", "–",
     ]  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def test_but_one_with_a_trained_agent_before_it(tmp_path: Path) -> None:
     assert [one and one.scheduler for one in map(row.best, ("published", "rule", "agent"))] == [
         "orion", "tuned:plan", "learned",
     ]  # fmt: skip
-    assert row.cells()[5:] == ["–", "learned 6.5", "-18.8% [-22.2%, -14.3%]", "better"]
+    assert row.cells()[5:] == ["–", "learned 6.500", "-18.8% [-22.2%, -14.3%]", "better"]
 
 
 def test_of_as_many_schedulers_the_one_with_more_seeds(tmp_path: Path) -> None:
