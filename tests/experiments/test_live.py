@@ -142,11 +142,13 @@ def test_without_cupy_the_command_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.setattr(sys, "argv", ["gpusched", "validate", "--live", "Toy", "--json", str(tmp_path / "live.json")])
+    monkeypatch.setattr(
+        sys, "argv", ["gpusched", "lab", "validate", "--live", "Toy", "--json", str(tmp_path / "live.json")]
+    )
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 2
-    assert "a real GPU needs CuPy: pip install" in capsys.readouterr().err
+    assert "a real GPU needs cupy: pip install" in capsys.readouterr().err
     assert not (tmp_path / "live.json").exists()
 
 

@@ -365,7 +365,7 @@ def test_failures_of_cublas_are_told(gpu: CupyGpu, blas: Any, monkeypatch: pytes
 
 def test_missing_bindings_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nvmath.bindings", None)
-    with refused(InputError, "[gpu]", "nvmath-python"):
+    with refused(InputError, "[gpu]", "nvmath"):
         cublas.bindings()
 
 
