@@ -90,3 +90,9 @@ def test_a_wait_that_nothing_has_waited_at_is_left_out(tmp_path: Path, gpu: GpuS
     assert kinds[1:] == [without] * 3
     assert workload.iteration_us[1:] == pytest.approx([500.0 + gpu.timing.sync_latency_us] * 3)
     assert abs(summarise(workload, gpu).pace) < 0.02
+
+
+def test_a_wait_for_a_record_that_was_seen_stays(tmp_path: Path, gpu: GpuSpec) -> None:
+    seen = [call("cudaEventRecord", 500.0 * step + 14.5, 0.25, 10 * step + 5) for step in range(4)]
+    workload = imported(tmp_path, [*prefetching(4), *seen], gpu)
+    assert all(OpKind.WAIT in {op.kind for op in variant.ops} for variant in workload.variants)

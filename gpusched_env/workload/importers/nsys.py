@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from gpusched_env.display.words import printable
 from gpusched_env.errors import InputError
 from gpusched_env.hardware.specs import GpuProduct, alike
 from gpusched_env.reading import opened
@@ -151,7 +152,7 @@ def read_nsys(path: Path, iteration: str | None = None, selection: Selection = A
         finally:
             database.close()
     except (sqlite3.Error, OverflowError) as error:
-        raise InputError(f"{path}: not a readable Nsight Systems export ({error})") from error
+        raise InputError(f"{path}: not a readable Nsight Systems export ({printable(str(error), 200)})") from error
 
 
 class _Export:

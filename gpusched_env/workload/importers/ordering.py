@@ -65,6 +65,12 @@ class Action:
         return not self.events and may_wait(self.call.name)
 
     @property
+    def guessed(self) -> bool:
+        """Whether neither its record was seen, nor anything that has waited for it."""
+        unseen = self.record is not None and self.record.call.name == UNSEEN
+        return unseen and self.order is not None and self.order.record is None
+
+    @property
     def holds_its_call(self) -> bool:
         """Whether its call returned with the end of a copy.
 

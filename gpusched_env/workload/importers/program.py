@@ -88,8 +88,8 @@ class Iteration:
     closed: bool
     """Whether the host itself synchronised at the end; if not, a synchronisation was added."""
     left_out: int
-    """Waits for events that nothing of the iteration records, or no record whose times fit; and those of which the
-    record is inferred and was done before the iteration began."""
+    """Waits for events that nothing of the iteration records, or no record whose times fit; and guessed ones for what
+    was done before the iteration began."""
 
     @property
     def ops(self) -> Iterator[ImportedOp]:
@@ -216,9 +216,9 @@ def _kept(own: Sequence[Action]) -> tuple[set[Action], int]:
             kept.add(action)
         elif action.kind in (OpKind.WAIT, OpKind.SYNC_EVENT):
             record = action.record
-            # Done before the iteration began: nothing shows that anything has waited for it.
-            idle = action.kind is OpKind.WAIT and record is not None and record.before_us <= own[0].busy_until_us
-            if record is None or record not in records or (action.inferred and idle):
+            # Done before the iteration began, it has held nothing up.
+            idle = record is not None and record.before_us <= own[0].busy_until_us
+            if record is None or record not in records or (action.guessed and idle):
                 left_out += not action.may_wait
             elif action.kind is OpKind.SYNC_EVENT or (action.stream in streams and action.stream != record.stream):
                 kept |= {action, record}

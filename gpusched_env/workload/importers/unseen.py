@@ -25,6 +25,8 @@ UNSEEN: Final = "unseen"
 AT_ONCE_US: Final = 10.0
 """What waits for another stream starts within this time of its end (recommenders on V100 and A100: 1 to 9 us)."""
 
+_FIRST: Final = 1 << 32
+"""Number of the first such record: those of calls are smaller."""
 _LOOK: Final = 64
 """Waits and ends that are looked at for a launch."""
 
@@ -43,7 +45,7 @@ def with_records(orders: Sequence[OrderCall], launches: Sequence[Action]) -> Ite
     for row, order in enumerate(orders):
         if row in shown:
             yield shown[row].record
-            order = replace(order, stream=shown[row].stream, record=row)
+            order = replace(order, stream=shown[row].stream, record=shown[row].record.number)
         elif order.kind is OpKind.WAIT:
             yield OrderCall(HostCall(UNSEEN, order.call.start_us, 0.0, order.call.thread), OpKind.RECORD)
         yield order
@@ -53,7 +55,7 @@ class _Shown(NamedTuple):
     """What the times show of a wait."""
 
     record: OrderCall
-    """What it waits for, numbered by its place."""
+    """What it waits for."""
     stream: int | None
     """Stream that waits."""
 
@@ -89,7 +91,7 @@ def _shown(orders: Sequence[OrderCall], launches: Sequence[Action]) -> Mapping[i
             if rows:
                 own = [row for row in rows if orders[row].call.thread == launch.call.thread]
                 row = (own or rows)[-1]
-                found[row] = _Shown(_record(row, orders[row], before, last[before.stream]), launch.stream)
+                found[row] = _Shown(_record(_FIRST + row, orders[row], before, last[before.stream]), launch.stream)
                 break
     return found
 
