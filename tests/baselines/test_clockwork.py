@@ -119,7 +119,7 @@ def test_work_without_a_deadline_makes_way_between_kernels(tmp_path: Path) -> No
 
 def decisions(built: Problem, *hidden: str) -> list[tuple[float, Command]] | None:
     """What is decided where parts are hidden; ``None``: it came to an illegal command."""
-    from tests.baselines.test_reads import Noting
+    from gpusched_env.experiments.lib.hiding import Noting
 
     scheduler = Noting(Disturbed(Clockwork(), hidden))
     try:

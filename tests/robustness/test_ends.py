@@ -25,7 +25,7 @@ run_all(note_and_sleep, ["one", "two"], 2)
 ASKED = """
 from gpusched_env.experiments import cli
 
-cli.app = lambda: (print("ready", flush=True), __import__("time").sleep(3600))
+cli.app = lambda **_: (print("ready", flush=True), __import__("time").sleep(3600))
 cli.main()
 """
 
